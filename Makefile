@@ -1,0 +1,34 @@
+# Two commands a newcomer needs: `make demo` and `make test`. Everything lives in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.installed
+
+.PHONY: demo test test-all check format clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2
+
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m ""
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/pyright
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("scalemix needs Python 3.11 or later; %d.%d found. Try: make PYTHON=python3.11 ..." % v[:2])'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $(STAMP)
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
