@@ -1,0 +1,28 @@
+"""Parameters as people give them: plain numbers or arrays, checked where they can be."""
+
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array, ArrayLike
+
+Real = Array | float
+"""A parameter: a plain number, or an array of them."""
+
+
+def as_array(value: ArrayLike) -> Array:
+    """A floating-point array; plain numbers stay weakly typed, so they never widen a network."""
+    array = jnp.asarray(float(value) if isinstance(value, int) else value)
+    return array if jnp.issubdtype(array.dtype, jnp.floating) else array.astype(float)
+
+
+def as_parameter(value: ArrayLike) -> Real:
+    """A plain number stays one, which keeps the instance hashable and free of any precision."""
+    if isinstance(value, int | float | np.number):
+        return float(value)
+    return as_array(value)
+
+
+def require(condition: Array | bool, message: str) -> None:
+    """Raise `ValueError` unless the condition holds; what is being traced cannot be looked at."""
+    if not isinstance(condition, Tracer) and not np.all(condition):
+        raise ValueError(message)

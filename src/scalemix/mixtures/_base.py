@@ -1,0 +1,119 @@
+"""What every scale mixture gives: one object, three views.
+
+A weight is `w = xi * z` with `z ~ N(0, scale^2)` and an independent `xi ~ p(xi)`. The family
+`p(xi)` can be read as *noise* on a unit (dropout), as a prior on the *variance* `v = xi^2` of a
+Gaussian weight, or, with `xi` integrated out, as the *marginal* prior of the weight.
+"""
+
+import abc
+import dataclasses
+import inspect
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
+
+from scalemix._parameters import Real, as_array
+from scalemix._special import inside, positive_part
+
+
+def as_count(count: ArrayLike, like: Array) -> Array:
+    """A number of weights in the precision of the moments it goes with."""
+    return jnp.asarray(count, like.dtype)
+
+
+class ScaleMixture(eqx.Module):
+    """A distribution of the noise `xi`, and with it a Gaussian scale mixture of weights.
+
+    Parameters may be arrays: `jax.vmap` over an instance, or over its constructor, gives many
+    members of the family at once.
+    """
+
+    @property
+    @abc.abstractmethod
+    def mean(self) -> Real:
+        """E[xi]."""
+
+    @property
+    @abc.abstractmethod
+    def second_moment(self) -> Real:
+        """E[xi^2]."""
+
+    @property
+    @abc.abstractmethod
+    def inverse_square_mean(self) -> Real:
+        """E[xi^-2]; infinite for most families."""
+
+    @abc.abstractmethod
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
+        """Noise `xi` of the given shape."""
+
+    @abc.abstractmethod
+    def log_prob(self, noise: ArrayLike) -> Array:
+        """Log density (for Bernoulli: log mass) of the noise `xi`."""
+
+    def variance_log_prob(self, variance: ArrayLike) -> Array:
+        """Log density (for Bernoulli: log mass) of the variance `v = xi^2`."""
+        # p(v) = p(xi) / (2 xi) for noise that is never negative.
+        positive, v = positive_part(variance)
+        return inside(positive, self.log_prob(jnp.sqrt(v)) - 0.5 * jnp.log(v) - math.log(2))
+
+    @abc.abstractmethod
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
+        """Log density of the weight `w = xi * z`, `z ~ N(0, scale^2)`, with `xi` integrated out."""
+
+    def marginal_sample(
+        self,
+        shape: tuple[int, ...] = (),
+        scale: ArrayLike = 1.0,
+        *,
+        key: PRNGKeyArray,
+        dtype: DTypeLike = float,
+    ) -> Array:
+        """Weights `w = xi * z`, each with a scale of its own."""
+        noise_key, normal_key = jax.random.split(key)
+        noise = self.sample(shape, key=noise_key, dtype=dtype)
+        return noise * as_array(scale) * jax.random.normal(normal_key, shape, dtype)
+
+    def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
+        """The variance `v` shared by `count` weights that maximises the evidence lower bound.
+
+        `moment` is the sum over those weights of `E[w^2] / scale^2`. The result maximises
+        `-count/2 log v - moment/(2 v) + hyperprior_log_prob(v)`.
+        """
+        raise ValueError(
+            f"{type(self).__name__} has no closed-form variance update, so variational EM cannot "
+            f"use it. Families that have one: {', '.join(_families_with_update())}."
+        )
+
+    def hyperprior_log_prob(self, variance: ArrayLike) -> Array:
+        """`log p(v)` as variational EM counts it, where the scale is a point mass.
+
+        A point estimate depends on the coordinate it is made in. It is the variance, unless a
+        family says otherwise.
+        """
+        return self.variance_log_prob(variance)
+
+    def __repr__(self) -> str:
+        values = ((f, getattr(self, f.name)) for f in dataclasses.fields(self))
+        shown = [f"{f.name}={_show(v)}" for f, v in values if f.default is not v]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _show(value) -> str:
+    return f"{value:g}" if isinstance(value, float) else eqx.tree_pformat(value)
+
+
+def _families_with_update() -> list[str]:
+    found, queue = [], [ScaleMixture]
+    while queue:
+        family = queue.pop()
+        queue.extend(family.__subclasses__())
+        updates = family.optimal_variance is not ScaleMixture.optimal_variance
+        if updates and not inspect.isabstract(family) and not family.__name__.startswith("_"):
+            found.append(family.__name__)
+    return sorted(found)

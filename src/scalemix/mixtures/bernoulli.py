@@ -1,0 +1,77 @@
+"""Bernoulli noise: dropout; the spike-and-slab prior."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from scalemix._parameters import Real, as_array, as_parameter, require
+from scalemix._special import inside, log_normal
+from scalemix.mixtures._base import ScaleMixture
+
+
+class Bernoulli(ScaleMixture):
+    """`xi = value` with probability `keep`, else zero: the weights are spike and slab.
+
+    With the default `value=1` the noise is plain, as in the paper: its mean is `keep`. Dropout as
+    usually coded is inverted, `xi = 1 / keep`, so that its mean is one; that is
+    `Bernoulli(0.9).inverted()`. The two differ by a factor in the weights: a network with weights
+    `w` under plain noise is the network with weights `keep * w` under inverted noise.
+    """
+
+    keep: Real = eqx.field(converter=as_parameter)
+    value: Real = eqx.field(default=1.0, converter=as_parameter)
+
+    def __check_init__(self):
+        require(
+            (self.keep > 0) & (self.keep <= 1),
+            f"Bernoulli: keep is the probability of keeping a unit and must lie in (0, 1], "
+            f"got {self.keep}. A drop rate p is keep = 1 - p.",
+        )
+        require(self.value > 0, f"Bernoulli: value must be positive, got {self.value}.")
+
+    def inverted(self) -> "Bernoulli":
+        """The same keep probability in the inverted convention: kept units are worth 1 / keep."""
+        return Bernoulli(self.keep, 1 / self.keep)
+
+    def plain(self) -> "Bernoulli":
+        """The same keep probability in the plain convention: kept units are worth one."""
+        return Bernoulli(self.keep)
+
+    def sample(self, shape=(), *, key, dtype=float):
+        kept = jax.random.bernoulli(key, self.keep, shape)
+        return jnp.where(kept, self.value, 0.0).astype(dtype)
+
+    def log_prob(self, noise):
+        return self._log_mass(as_array(noise), self.value)
+
+    def variance_log_prob(self, variance):
+        return self._log_mass(as_array(variance), self.value**2)
+
+    def _log_mass(self, x: Array, kept_value: Real) -> Array:
+        # A kept value may have been rounded on its way here.
+        kept = jnp.abs(x - kept_value) <= 8 * jnp.finfo(x.dtype).eps * kept_value
+        on_zero = inside(x == 0, jnp.log1p(-self.keep))
+        return jnp.where(kept, jnp.log(self.keep), on_zero)
+
+    @property
+    def spike_mass(self) -> Real:
+        """The probability that a weight is exactly zero."""
+        return 1 - self.keep
+
+    def marginal_log_prob(self, weight, scale=1.0):
+        """Log density of the slab, `keep * N(w; 0, ...)`; the spike's mass is `spike_mass`."""
+        slab = self.value * as_array(scale)
+        return jnp.log(self.keep) + log_normal(as_array(weight), slab)
+
+    @property
+    def mean(self):
+        return self.keep * self.value
+
+    @property
+    def second_moment(self):
+        return self.keep * self.value**2
+
+    @property
+    def inverse_square_mean(self):
+        return jnp.where(self.keep < 1, jnp.inf, self.value**-2)

@@ -1,0 +1,75 @@
+"""Half-Cauchy noise: the horseshoe prior."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from scalemix._parameters import Real, as_array, as_parameter, require
+from scalemix._special import inside, log_scaled_exp1
+from scalemix.mixtures._base import ScaleMixture, as_count
+
+
+class HalfCauchy(ScaleMixture):
+    """`xi ~ HalfCauchy(scale)`: horseshoe weights, a pole at zero and heavy tails."""
+
+    scale: Real = eqx.field(converter=as_parameter)
+
+    def __check_init__(self):
+        require(self.scale > 0, f"HalfCauchy: scale must be positive, got {self.scale}.")
+
+    def sample(self, shape=(), *, key, dtype=float):
+        # tan(pi u / 2) of a uniform u; below one, so that the pole is never met.
+        u = jax.random.uniform(key, shape, dtype)
+        return (self.scale * jnp.tan(0.5 * math.pi * u)).astype(dtype)
+
+    def log_prob(self, noise):
+        xi = as_array(noise)
+        normaliser = math.log(2 / math.pi) - jnp.log(self.scale)
+        return inside(xi >= 0, normaliser - jnp.log1p((xi / self.scale) ** 2))
+
+    def marginal_log_prob(self, weight, scale=1.0):
+        """The horseshoe density `exp(c) E1(c) / (sqrt(2 pi^3) unit)`; infinite at zero."""
+        # c = w^2 / (2 unit^2), unit = scale * eta.
+        unit = as_array(scale) * self.scale
+        c = 0.5 * (as_array(weight) / unit) ** 2
+        normaliser = 0.5 * math.log(2 * math.pi**3) + jnp.log(unit)
+        density = log_scaled_exp1(jnp.where(c > 0, c, 1.0)) - normaliser
+        return jnp.where(c > 0, density, jnp.inf)
+
+    @property
+    def mean(self):
+        return jnp.full_like(self.scale, jnp.inf)
+
+    @property
+    def second_moment(self):
+        return jnp.full_like(self.scale, jnp.inf)
+
+    @property
+    def inverse_square_mean(self):
+        return jnp.full_like(self.scale, jnp.inf)
+
+    def optimal_variance(self, moment, count):
+        """Zero at moment zero: one of the two families that can switch a unit off."""
+        # (K + 2) v^2 - (M - K eta^2) v - M eta^2 = 0. M and K eta^2 are divided by the larger of
+        # the two first, so that no square leaves the range of float32; then the root is taken
+        # in the form that adds where the other would cancel.
+        moment = as_array(moment)
+        count = as_count(count, moment)
+        pull = count * self.scale**2
+        unit = jnp.maximum(moment, pull)
+        m, k = moment / unit, pull / unit
+        difference, product = m - k, 4 * (1 + 2 / count) * m * k
+        root = jnp.sqrt(difference**2 + product)
+        positive = difference > 0
+        numerator = jnp.where(
+            positive,
+            difference + root,
+            product / jnp.where(positive, 1.0, root - difference),
+        )
+        return unit * numerator / (2 * count + 4)
+
+    def hyperprior_log_prob(self, variance):
+        """The half-Cauchy density itself: the point estimate is made in `xi`, not in `xi^2`."""
+        return self.log_prob(jnp.sqrt(as_array(variance)))

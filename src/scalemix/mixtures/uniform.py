@@ -1,0 +1,117 @@
+"""Uniform noise, and its improper cousin on the log scale."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from scalemix._parameters import Real, as_array, as_parameter, require
+from scalemix._special import LOG_2PI, inside, positive_part
+from scalemix.mixtures._base import ScaleMixture, as_count
+from scalemix.mixtures._quadrature import log_integral
+
+
+class Uniform(ScaleMixture):
+    """`xi ~ Uniform(low, high)` with `0 <= low < high`."""
+
+    low: Real = eqx.field(converter=as_parameter)
+    high: Real = eqx.field(converter=as_parameter)
+
+    def __check_init__(self):
+        require(self.low >= 0, f"Uniform: low must not be negative, got {self.low}.")
+        require(
+            (self.high > self.low) & (self.high < math.inf),
+            f"Uniform: high must be finite and above low, got low={self.low}, high={self.high}.",
+        )
+
+    def sample(self, shape=(), *, key, dtype=float):
+        unit = jax.random.uniform(key, shape, dtype)
+        return (self.low + (self.high - self.low) * unit).astype(dtype)
+
+    def log_prob(self, noise):
+        xi = as_array(noise)
+        within = (xi >= self.low) & (xi <= self.high)
+        return inside(within, -jnp.log(self.high - self.low) + 0 * xi)
+
+    def marginal_log_prob(self, weight, scale=1.0):
+        """A difference of exponential integrals; infinite at zero when low is zero."""
+        # By quadrature: as a difference it would cancel when the interval is narrow.
+        x = jnp.abs(as_array(weight)) / (as_array(scale) * self.high)
+        width = as_array(scale) * (self.high - self.low)
+        return _standard_marginal(x, self.low / self.high) - jnp.log(width) - 0.5 * LOG_2PI
+
+    @property
+    def mean(self):
+        return 0.5 * (self.low + self.high)
+
+    @property
+    def second_moment(self):
+        return (self.low**2 + self.low * self.high + self.high**2) / 3
+
+    @property
+    def inverse_square_mean(self):
+        finite = self.low > 0
+        product = jnp.where(finite, self.low, 1.0) * self.high
+        return jnp.where(finite, 1 / product, jnp.inf)
+
+
+@jax.jit
+@jnp.vectorize
+def _standard_marginal(x: Array, ratio: Array) -> Array:
+    """`log int exp(-x^2 / (2 xi^2)) dxi / xi` over xi from `ratio` to one, with `xi = exp(t)`."""
+
+    def log_integrand(t: Array, x: Array) -> Array:
+        return -0.5 * (x * jnp.exp(-t)) ** 2
+
+    from_zero = ratio == 0
+    lower = jnp.where(from_zero, -42.0, jnp.log(jnp.where(from_zero, 1.0, ratio)))
+    pole = from_zero & (x == 0)
+    safe = jnp.where(pole, 1.0, x)
+    log_mass = log_integral(log_integrand, lower, jnp.zeros_like(lower), safe)
+    return jnp.where(pole, jnp.inf, log_mass)
+
+
+class LogUniform(ScaleMixture):
+    """`p(xi) ~ 1 / xi`, improper: no sampling, no dropout; variational EM only.
+
+    Equally `p(v) ~ 1 / v` on the variance and `p(w) ~ 1 / |w|` on the weight. Densities are given
+    up to the constant that does not exist.
+    """
+
+    def sample(self, shape=(), *, key, dtype=float):
+        raise ValueError(
+            "LogUniform is improper and cannot be sampled, so it serves variational EM only. "
+            "HalfCauchy is the proper family closest to it."
+        )
+
+    def log_prob(self, noise):
+        positive, xi = positive_part(noise)
+        return inside(positive, -jnp.log(xi))
+
+    def variance_log_prob(self, variance):
+        positive, v = positive_part(variance)
+        return inside(positive, -jnp.log(v))
+
+    def marginal_log_prob(self, weight, scale=1.0):
+        """`-log(2 |w|)`, whatever the scale: an improper prior has none."""
+        w = as_array(weight) + 0 * as_array(scale)
+        return -jnp.log(jnp.abs(w)) - math.log(2)
+
+    @property
+    def mean(self):
+        return as_array(jnp.inf)
+
+    @property
+    def second_moment(self):
+        return as_array(jnp.inf)
+
+    @property
+    def inverse_square_mean(self):
+        return as_array(jnp.inf)
+
+    def optimal_variance(self, moment, count):
+        """`M / (K + 2)`: the density is 1/v on the variance. Zero at moment zero."""
+        moment = as_array(moment)
+        return moment / (as_count(count, moment) + 2)
