@@ -1,0 +1,8 @@
+"""Any Equinox network under a prior, and two networks for those who bring none."""
+
+from scalemix.networks.mlp import MLP
+from scalemix.networks.resnet import ResNet
+from scalemix.networks.rules import LayerRule, register
+from scalemix.networks.sites import Site, find_sites
+
+__all__ = ["MLP", "LayerRule", "ResNet", "Site", "find_sites", "register"]

@@ -1,0 +1,50 @@
+"""A plain multilayer perceptron."""
+
+import itertools
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, PRNGKeyArray
+
+Size = int | Literal["scalar"]
+
+
+def check_sizes(name: str, width: int, depth: int, least_depth: int) -> None:
+    """Raise `ValueError` for a width or a depth that no network has."""
+    if width < 1:
+        raise ValueError(f"{name}: width must be at least 1, got {width}.")
+    if depth < least_depth:
+        raise ValueError(f"{name}: depth must be at least {least_depth}, got {depth}.")
+
+
+class MLP(eqx.Module):
+    """`depth` hidden layers of `width` units, then a linear output: sites `layers.0` and so on."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    activation: Callable[[Array], Array] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        in_size: Size,
+        out_size: Size,
+        width: int = 50,
+        depth: int = 1,
+        *,
+        activation: Callable[[Array], Array] = jax.nn.relu,
+        key: PRNGKeyArray,
+    ):
+        check_sizes("MLP", width, depth, least_depth=0)
+        sizes = [in_size, *[width] * depth, out_size]
+        keys = jax.random.split(key, depth + 1)
+        self.layers = tuple(
+            eqx.nn.Linear(*pair, key=k)
+            for pair, k in zip(itertools.pairwise(sizes), keys, strict=True)
+        )
+        self.activation = activation
+
+    def __call__(self, x: Array) -> Array:
+        for layer in self.layers[:-1]:
+            x = self.activation(layer(x))
+        return self.layers[-1](x)

@@ -1,0 +1,54 @@
+"""Finds the layers that something leads around."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from scalemix.networks.placing import get_weights, put_weights
+from scalemix.networks.sites import Site
+
+NUM_INPUTS = 8
+NUM_TRIALS = 4
+
+
+def bypassed_sites(
+    network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct
+) -> set[str]:
+    """The names of the sites whose weight can be zero and the output still depend on the input.
+
+    The network's own values are not used: at the start a branch may be all zero and every rectifier
+    off. Random ones stand in for them, several times over.
+    """
+    rng = np.random.default_rng(0)
+
+    @eqx.filter_jit
+    def depends(network: PyTree, inputs: jax.Array) -> jax.Array:
+        # Without a path the zeros make all outputs equal to the last bit.
+        outputs = jax.vmap(network)(inputs)
+        return jnp.any(outputs != outputs[:1]) & jnp.all(jnp.isfinite(outputs))
+
+    found: set[str] = set()
+    with jax.ensure_compile_time_eval():
+        for _ in range(NUM_TRIALS):
+            stand_in = _randomise(network, sites, rng)
+            inputs = jnp.asarray(rng.normal(size=(NUM_INPUTS, *example.shape)), example.dtype)
+            weights = get_weights(stand_in, sites)
+            for site in sites:
+                if site.name not in found:
+                    zeroed = weights | {site.name: jnp.zeros_like(weights[site.name])}
+                    if depends(put_weights(stand_in, sites, zeroed), inputs):
+                        found.add(site.name)
+    return found
+
+
+def _randomise(network: PyTree, sites: tuple[Site, ...], rng: np.random.Generator) -> PyTree:
+    def random(leaf):
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        # Unit variance passes through a layer of any width.
+        fan_in = max(1, leaf.size // leaf.shape[0]) if leaf.ndim > 1 else 4
+        return jnp.asarray(rng.normal(size=leaf.shape) / np.sqrt(fan_in), leaf.dtype)
+
+    return jax.tree.map(random, network)

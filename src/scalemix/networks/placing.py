@@ -1,0 +1,89 @@
+"""Puts scales into a network. The network given is left as it was; a new one comes back."""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from scalemix.networks.sites import Site
+
+Scales = dict[str, dict[str, Array]]
+"""One draw: for each site the scales of each group."""
+
+
+def get_weights(network: PyTree, sites: tuple[Site, ...]) -> dict[str, Array]:
+    """The weights of all sites, by name."""
+    return {site.name: site.weight(network) for site in sites}
+
+
+def put_weights(network: PyTree, sites: tuple[Site, ...], weights: dict[str, Array]) -> PyTree:
+    """The network with these weights in place of its own."""
+    return eqx.tree_at(
+        lambda net: [site.weight(net) for site in sites],
+        network,
+        [weights[site.name] for site in sites],
+    )
+
+
+def expand_scales(site: Site, layer: Any, scales: dict[str, Array]) -> Array:
+    """The product of a site's groups of scales, broadcastable against its weight."""
+    product = jnp.ones((1,) * len(site.shape), getattr(layer, site.rule.weight).dtype)
+    for group, scale in scales.items():
+        product = product * (site.rule.expand(layer, scale) if group == "unit" else scale)
+    return product
+
+
+def put_scales(network: PyTree, sites: tuple[Site, ...], scales: Scales) -> PyTree:
+    """The network in the expanded parametrization: each weight `z` acts as `xi * z`."""
+    layers = {}
+    for site in sites:
+        layer = layers.get(site.path, site.layer(network))
+        layers[site.path] = _scale_layer(site, layer, scales[site.name])
+    places = {site.path: site for site in sites}
+    return eqx.tree_at(
+        lambda net: [site.layer(net) for site in places.values()],
+        network,
+        [layers[path] for path in places],
+    )
+
+
+def _scale_layer(site: Site, layer: Any, scales: dict[str, Array]) -> Any:
+    of_rows = {group: scale for group, scale in scales.items() if group != "weight"}
+    of_weights = {group: scale for group, scale in scales.items() if group == "weight"}
+    if site.rule.scale_input is None:
+        of_rows, of_weights = {}, scales
+    if of_weights:
+        weight = getattr(layer, site.rule.weight) * expand_scales(site, layer, of_weights)
+        layer = eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
+    if of_rows:
+        layer = ScaledLayer(layer, of_rows, site)
+    return layer
+
+
+class ScaledLayer(eqx.Module):
+    """A layer whose input units are multiplied by their scales: `f(h * xi)` in place of `f(h)`.
+
+    The weight itself stays shared by all examples, so that a batch in which every example has noise
+    of its own is still one matrix product. Code that reads the weight sees the scaled one.
+    """
+
+    layer: Any
+    scales: dict[str, Array]
+    site: Site = eqx.field(static=True)
+
+    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Any:
+        scale_input = self.site.rule.scale_input
+        assert scale_input is not None
+        for group, scale in self.scales.items():
+            x = scale_input(scale, x) if group == "unit" else x * scale
+        return self.layer(x, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        # Reached only for names that are not fields of this class.
+        if name.startswith("__") or name in ("layer", "scales", "site"):
+            raise AttributeError(name)
+        value = getattr(self.layer, name)
+        if name == self.site.rule.weight:
+            return value * expand_scales(self.site, self.layer, self.scales)
+        return value

@@ -1,0 +1,51 @@
+"""The residual network of the paper."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.networks.mlp import Size, check_sizes
+
+
+class ResNet(eqx.Module):
+    """`h = f(W x)`, then residual layers `h = f(W h) + h`, then a linear output.
+
+    `depth` counts hidden layers: the first one and `depth - 1` residual ones. Sites are `first`,
+    `blocks.0`, `blocks.1`, ... and `last`. The biases of residual layers start at zero, so that a
+    rectified layer whose weights are off adds nothing.
+    """
+
+    first: eqx.nn.Linear
+    blocks: tuple[eqx.nn.Linear, ...]
+    last: eqx.nn.Linear
+    activation: Callable[[Array], Array] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        in_size: Size,
+        out_size: Size,
+        width: int = 50,
+        depth: int = 2,
+        *,
+        activation: Callable[[Array], Array] = jax.nn.relu,
+        key: PRNGKeyArray,
+    ):
+        check_sizes("ResNet", width, depth, least_depth=1)
+        keys = jax.random.split(key, depth + 1)
+        self.first = eqx.nn.Linear(in_size, width, key=keys[0])
+        self.blocks = tuple(_with_zero_bias(eqx.nn.Linear(width, width, key=k)) for k in keys[1:-1])
+        self.last = eqx.nn.Linear(width, out_size, key=keys[-1])
+        self.activation = activation
+
+    def __call__(self, x: Array) -> Array:
+        h = self.activation(self.first(x))
+        for block in self.blocks:
+            h = self.activation(block(h)) + h
+        return self.last(h)
+
+
+def _with_zero_bias(layer: eqx.nn.Linear) -> eqx.nn.Linear:
+    return eqx.tree_at(lambda node: node.bias, layer, replace_fn=jnp.zeros_like)

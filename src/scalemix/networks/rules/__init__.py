@@ -1,0 +1,38 @@
+"""One short rule a layer type, and the table of them."""
+
+import equinox as eqx
+
+from scalemix.networks.rules._rule import LayerRule, along_first_axis
+from scalemix.networks.rules.conv import CONV
+from scalemix.networks.rules.linear import LINEAR
+
+__all__ = ["LayerRule", "along_first_axis", "register", "rules_for"]
+
+# A rule holds for subclasses too: Conv1d, Conv2d and Conv3d are all Conv.
+RULES: dict[type, tuple[LayerRule, ...]] = {
+    eqx.nn.Linear: (LINEAR,),
+    eqx.nn.Conv: (CONV,),
+}
+
+
+def register(layer_type: type, *rules: LayerRule) -> None:
+    """Tell scalemix about a layer type of your own: one rule for each weight it holds."""
+    if not rules or not all(isinstance(rule, LayerRule) for rule in rules):
+        raise ValueError(f"register({layer_type.__name__}, ...) takes one LayerRule or more.")
+    names = [rule.weight for rule in rules]
+    if len(set(names)) < len(names):
+        raise ValueError(f"{layer_type.__name__}: two rules name one weight, {names}.")
+    if len(rules) > 1 and any(rule.scale_input is not None for rule in rules):
+        raise ValueError(
+            f"{layer_type.__name__} holds several weights, and scaling its input would scale them "
+            f"all: give each rule scale_input=None."
+        )
+    RULES[layer_type] = rules
+
+
+def rules_for(layer: object) -> tuple[LayerRule, ...]:
+    """The rules of the layer's type, or of the nearest base class that has any."""
+    for base in type(layer).__mro__:
+        if base in RULES:
+            return RULES[base]
+    return ()

@@ -1,0 +1,62 @@
+"""Finds the weights of any Equinox network that a prior can be put on."""
+
+import dataclasses
+from typing import Any
+
+import jax
+from jaxtyping import Array, PyTree
+
+from scalemix.networks.rules import LayerRule, rules_for
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """One weight matrix under the prior, by its place in the network: no arrays in here."""
+
+    name: str
+    path: tuple[Any, ...]
+    layer_type: str
+    rule: LayerRule
+    shape: tuple[int, ...]
+    num_rows: int
+
+    def layer(self, network: PyTree) -> Any:
+        """The layer in a network of this shape."""
+        return at_path(network, self.path)
+
+    def weight(self, network: PyTree) -> Array:
+        """The weight in a network of this shape."""
+        return getattr(self.layer(network), self.rule.weight)
+
+
+def find_sites(network: PyTree) -> tuple[Site, ...]:
+    """All sites, in the order in which the network holds them."""
+    entries, _ = jax.tree_util.tree_flatten_with_path(network, is_leaf=lambda x: bool(rules_for(x)))
+    sites = []
+    for path, layer in entries:
+        rules = rules_for(layer)
+        for rule in rules:
+            name = path_name(path) + (f".{rule.weight}" if len(rules) > 1 else "")
+            shape, num_rows = getattr(layer, rule.weight).shape, rule.num_rows(layer)
+            sites.append(Site(name, tuple(path), type(layer).__name__, rule, shape, num_rows))
+    return tuple(sites)
+
+
+def path_name(path: tuple[Any, ...]) -> str:
+    """`layers.0` for `network.layers[0]`; a network that is itself a layer is `network`."""
+    return ".".join(str(_step(key)) for key in path) or "network"
+
+
+def at_path(tree: PyTree, path: tuple[Any, ...]) -> Any:
+    """What stands at a path that `jax.tree_util` gave."""
+    for key in path:
+        by_attribute = isinstance(key, jax.tree_util.GetAttrKey)
+        tree = getattr(tree, key.name) if by_attribute else tree[_step(key)]
+    return tree
+
+
+def _step(key: Any) -> Any:
+    for field in ("name", "idx", "key"):
+        if hasattr(key, field):
+            return getattr(key, field)
+    raise ValueError(f"Networks are Equinox modules, lists, tuples and dicts; {key!r} is of none.")

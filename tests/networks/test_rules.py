@@ -1,0 +1,139 @@
+"""Every layer rule passes these unasked: one row a layer."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array
+
+import scalemix as sx
+from scalemix.networks.placing import expand_scales, get_weights, put_scales, put_weights
+from scalemix.networks.rules import RULES
+from scalemix.structures import group_shape
+
+KEY = jax.random.key(0)
+
+
+class Gate(eqx.Module):
+    """A layer of our own: its input is used twice, so only its weights can be scaled."""
+
+    matrix: Array
+    gate: Array
+
+    def __call__(self, x):
+        return (self.matrix @ x) * jax.nn.sigmoid(self.gate @ x)
+
+
+@pytest.fixture(autouse=True)
+def _registered():
+    def rule(field):
+        return sx.networks.LayerRule(
+            num_rows=lambda layer: getattr(layer, field).shape[1],
+            expand=lambda layer, scales: scales[None, :],
+            scale_input=None,
+            weight=field,
+        )
+
+    sx.networks.register(Gate, rule("matrix"), rule("gate"))
+    yield
+    del RULES[Gate]
+
+
+LAYERS = {
+    "Linear": (lambda: eqx.nn.Linear(3, 4, key=KEY), (3,)),
+    "Linear from a scalar": (lambda: eqx.nn.Linear("scalar", 4, key=KEY), ()),
+    "Linear to a scalar": (lambda: eqx.nn.Linear(3, "scalar", use_bias=False, key=KEY), (3,)),
+    "Conv1d": (lambda: eqx.nn.Conv1d(3, 2, 3, key=KEY), (3, 7)),
+    "Conv2d": (lambda: eqx.nn.Conv2d(3, 2, 3, stride=2, padding=1, key=KEY), (3, 6, 5)),
+    "Conv2d grouped": (lambda: eqx.nn.Conv2d(4, 6, 3, groups=2, key=KEY), (4, 5, 5)),
+    "Conv2d depthwise": (lambda: eqx.nn.Conv2d(3, 6, 3, groups=3, key=KEY), (3, 5, 5)),
+    "Conv3d": (lambda: eqx.nn.Conv3d(2, 3, 2, key=KEY), (2, 4, 4, 4)),
+    "Gate": (lambda: Gate(jnp.ones((4, 3)), jnp.ones((4, 3))), (3,)),
+}
+
+
+def test_every_rule_has_a_row():
+    built = [type(build()) for build, _ in LAYERS.values()]
+    for layer_type in RULES:
+        assert any(issubclass(b, layer_type) for b in built), layer_type
+
+
+@pytest.mark.parametrize("groups", [("unit",), ("weight",), ("layer",), ("unit", "layer")])
+@pytest.mark.parametrize("name", LAYERS)
+def test_scaling_the_input_is_scaling_the_weight(name, groups):
+    build, shape = LAYERS[name]
+    layer = build()
+    sites = sx.networks.find_sites(layer)
+    scales = {
+        site.name: {
+            group: 0.5
+            + jax.random.uniform(
+                jax.random.fold_in(KEY, i), group_shape(group, site.shape, site.num_rows)
+            )
+            for i, group in enumerate(groups)
+        }
+        for site in sites
+    }
+    x = jax.random.normal(KEY, shape)
+    weights = {
+        site.name: site.weight(layer) * expand_scales(site, layer, scales[site.name])
+        for site in sites
+    }
+    scaled = put_scales(layer, sites, scales)
+    expected = put_weights(layer, sites, weights)(x)
+    np.testing.assert_allclose(scaled(x), expected, rtol=2e-5, atol=1e-5)
+    assert not np.allclose(scaled(x), layer(x))
+    # Code that reads the weight instead of calling the layer sees the scaled one.
+    for site in sites:
+        np.testing.assert_allclose(getattr(scaled, site.rule.weight), weights[site.name], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_row_holds_the_outgoing_weights_of_one_unit(name):
+    build, shape = LAYERS[name]
+    layer = build()
+    for site in sx.networks.find_sites(layer):
+        rows = jnp.arange(site.num_rows, dtype=jnp.float32)
+        owner = jnp.broadcast_to(expand_scales(site, layer, {"unit": rows}), site.shape)
+        # Zeroing a unit's row makes the layer deaf to that unit, and to no other.
+        row = site.num_rows - 1
+        deaf = put_weights(
+            layer,
+            (site,),
+            {site.name: jnp.where(owner == row, 0.0, get_weights(layer, (site,))[site.name])},
+        )
+        if site.rule.scale_input is None:
+            continue
+        x = jax.random.normal(KEY, shape)
+        changed = x + 1.0 if shape == () else x.at[row].add(1.0)
+        np.testing.assert_allclose(deaf(changed), deaf(x), atol=1e-5)
+        assert not np.allclose(layer(changed), layer(x))
+
+
+def test_other_attributes_pass_through():
+    layer = eqx.nn.Linear(3, 4, key=KEY)
+    sites = sx.networks.find_sites(layer)
+    scaled = put_scales(layer, sites, {"network": {"unit": jnp.ones(3)}})
+    assert scaled.out_features == 4
+    np.testing.assert_array_equal(scaled.bias, layer.bias)
+    with pytest.raises(AttributeError):
+        _ = scaled.no_such_thing
+
+
+def test_sites_with_several_weights_are_told_apart():
+    names = [
+        site.name for site in sx.networks.find_sites([Gate(jnp.ones((2, 2)), jnp.ones((2, 2)))])
+    ]
+    assert names == ["0.matrix", "0.gate"]
+
+
+def test_impossible_registrations_are_refused():
+    rule = RULES[eqx.nn.Linear][0]
+    with pytest.raises(ValueError, match="one LayerRule or more"):
+        sx.networks.register(Gate)
+    with pytest.raises(ValueError, match="two rules name one weight"):
+        sx.networks.register(Gate, rule, rule)
+    other = sx.networks.LayerRule(rule.num_rows, rule.expand, weight="other")
+    with pytest.raises(ValueError, match="scale_input=None"):
+        sx.networks.register(Gate, rule, other)

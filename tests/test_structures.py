@@ -1,0 +1,47 @@
+import inspect
+
+import jax.numpy as jnp
+import pytest
+
+import scalemix as sx
+from scalemix import structures
+from scalemix.structures import Structure, group_shape
+
+MIXTURE = sx.HalfCauchy(1.0)
+SHAPES = {
+    sx.ARD: {"unit": (5,)},
+    sx.DropConnect: {"weight": (3, 5)},
+    sx.ADD: {"layer": ()},
+    sx.ARDADD: {"unit": (5,), "layer": ()},
+}
+
+
+def test_every_structure_has_a_row():
+    found = {
+        value
+        for value in vars(structures).values()
+        if inspect.isclass(value) and issubclass(value, Structure) and value is not Structure
+    }
+    assert found == set(SHAPES)
+
+
+@pytest.mark.parametrize("structure", SHAPES)
+def test_who_shares_a_scale(structure):
+    groups = structure(MIXTURE).groups
+    assert {g: group_shape(g, (3, 5), num_rows=5) for g in groups} == SHAPES[structure]
+    assert all(mixture is MIXTURE for mixture in groups.values())
+
+
+def test_the_layer_may_have_a_mixture_of_its_own():
+    layer = sx.InverseGamma(3.0, 3.0)
+    assert sx.ARDADD(MIXTURE, layer).groups == {"unit": MIXTURE, "layer": layer}
+
+
+@pytest.mark.parametrize("structure", SHAPES)
+def test_impossible_structures_are_refused(structure):
+    with pytest.raises(ValueError, match=f"{structure.__name__} takes a scale mixture"):
+        structure(sx.HalfCauchy)
+    with pytest.raises(ValueError, match="scale must be positive, got -1"):
+        structure(MIXTURE, scale=-1.0)
+    with pytest.raises(ValueError, match="scale must be positive"):
+        structure(MIXTURE, scale=jnp.array([1.0, 0.0]))
