@@ -1,0 +1,80 @@
+"""What every likelihood gives."""
+
+import abc
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
+
+from scalemix._parameters import Real, as_array, as_parameter, require
+
+
+class Likelihood(eqx.Module):
+    """The distribution of one target given the network's output for one example.
+
+    `jax.vmap` over both for many. An output may have the shape `()` where one number is needed.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ()
+    """Fields that training adjusts together with the network."""
+
+    @property
+    @abc.abstractmethod
+    def num_outputs(self) -> int:
+        """How many outputs the network must have."""
+
+    @abc.abstractmethod
+    def log_prob(self, output: Array, y: ArrayLike) -> Array:
+        """Log density, or log mass, of the target."""
+
+    @abc.abstractmethod
+    def mean(self, output: Array) -> Array:
+        """The target's mean; for classes, their probabilities."""
+
+    @abc.abstractmethod
+    def variance(self, output: Array) -> Array:
+        """The target's variance; for classes, that of each indicator."""
+
+    @abc.abstractmethod
+    def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
+        """A target."""
+
+    def __repr__(self) -> str:
+        return eqx.tree_pformat(self, short_arrays=False)
+
+
+class LocationScale(Likelihood):
+    """A real target around the network's first output, with noise of some standard scale.
+
+    The scale is one number, learned; or, with `per_input`, the network's second output. Either way
+    it is `floor + softplus(raw)`: it cannot fall to the floor or below.
+    """
+
+    raw_scale: Array
+    floor: Real
+    per_input: bool = eqx.field(static=True)
+    learned = ("raw_scale",)
+
+    @property
+    def num_outputs(self) -> int:
+        return 2 if self.per_input else 1
+
+    def scale(self, output: Array) -> Array:
+        """The noise scale for this output."""
+        raw = output[1] if self.per_input else self.raw_scale.astype(output.dtype)
+        return self.floor + jax.nn.softplus(raw)
+
+    def mean(self, output):
+        return output[0] if self.per_input else output.reshape(())
+
+
+def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:
+    """The number whose softplus, above the floor, is the scale."""
+    scale, floor = as_parameter(scale), as_parameter(floor)
+    require(floor >= 0, f"{name}: floor must not be negative, got {floor}.")
+    require(scale > floor, f"{name}: scale must lie above the floor, {floor}, got {scale}.")
+    above = as_array(scale) - floor
+    # Strongly typed: what training adjusts must not change its type on the way.
+    return jnp.asarray(above + jnp.log(-jnp.expm1(-above)), above.dtype)

@@ -1,0 +1,32 @@
+"""Two classes, zero and one."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from scalemix._parameters import as_array
+from scalemix.likelihoods._base import Likelihood
+
+
+class Bernoulli(Likelihood):
+    """`y ~ Bernoulli(sigmoid(output))`; the output is the log-odds of one."""
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    def log_prob(self, output, y):
+        logit = output.reshape(())
+        y = as_array(y)
+        mass = y * jax.nn.log_sigmoid(logit) + (1 - y) * jax.nn.log_sigmoid(-logit)
+        return jnp.where((y == 0) | (y == 1), mass, -jnp.inf)
+
+    def mean(self, output):
+        return jax.nn.sigmoid(output.reshape(()))
+
+    def variance(self, output):
+        logit = output.reshape(())
+        return jax.nn.sigmoid(logit) * jax.nn.sigmoid(-logit)
+
+    def sample(self, output, *, key) -> Array:
+        return jax.random.bernoulli(key, self.mean(output)).astype(output.dtype)

@@ -1,0 +1,32 @@
+"""Counts."""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+
+from scalemix._parameters import as_array
+from scalemix.likelihoods._base import Likelihood
+
+
+class Poisson(Likelihood):
+    """`y ~ Poisson(exp(output))`; the output is the log of the rate."""
+
+    @property
+    def num_outputs(self) -> int:
+        return 1
+
+    def log_prob(self, output, y):
+        log_rate = output.reshape(())
+        y = as_array(y)
+        count = jnp.where(y >= 0, y, 0.0)
+        mass = count * log_rate - jnp.exp(log_rate) - gammaln(count + 1)
+        return jnp.where((y >= 0) & (y == jnp.floor(y)), mass, -jnp.inf)
+
+    def mean(self, output):
+        return jnp.exp(output.reshape(()))
+
+    def variance(self, output):
+        return self.mean(output)
+
+    def sample(self, output, *, key):
+        return jax.random.poisson(key, self.mean(output)).astype(output.dtype)

@@ -1,0 +1,52 @@
+"""A real target with heavy-tailed noise."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import ArrayLike
+
+from scalemix._parameters import Real, as_array, as_parameter, require
+from scalemix._special import log_gamma_half_step
+from scalemix.likelihoods._base import LocationScale, raw_from_scale
+
+
+class StudentT(LocationScale):
+    """`y ~ output + scale * t(dof)`: outliers pull less than under Gaussian noise.
+
+    `scale` is where the learned noise level starts. With `per_input=True` the network has two
+    outputs, and the second decides the noise level of each input. The variance is infinite for
+    `dof` of two and below.
+    """
+
+    dof: Real
+
+    def __init__(
+        self,
+        dof: ArrayLike = 4.0,
+        scale: ArrayLike = 1.0,
+        *,
+        floor: ArrayLike = 1e-3,
+        per_input: bool = False,
+    ):
+        require(as_parameter(dof) > 0, f"StudentT: dof must be positive, got {dof}.")
+        self.raw_scale = raw_from_scale("StudentT", scale, floor)
+        self.dof = as_parameter(dof)
+        self.floor = as_parameter(floor)
+        self.per_input = per_input
+
+    def log_prob(self, output, y):
+        scale = self.scale(output)
+        dof = as_array(self.dof).astype(scale.dtype)
+        error = (as_array(y) - self.mean(output)) / scale
+        normaliser = log_gamma_half_step(0.5 * dof) - 0.5 * jnp.log(math.pi * dof)
+        return normaliser - jnp.log(scale) - 0.5 * (dof + 1) * jnp.log1p(error**2 / dof)
+
+    def variance(self, output):
+        finite = jnp.asarray(self.dof) > 2
+        spread = jnp.where(finite, self.dof / jnp.where(finite, self.dof - 2, 1.0), jnp.inf)
+        return self.scale(output) ** 2 * spread
+
+    def sample(self, output, *, key):
+        mean = self.mean(output)
+        return mean + self.scale(output) * jax.random.t(key, self.dof, mean.shape, mean.dtype)

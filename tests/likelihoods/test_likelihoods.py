@@ -1,0 +1,154 @@
+"""One row a likelihood, with its scipy twin."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.special as sp
+import scipy.stats as st
+
+from scalemix import likelihoods as lk
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    likelihood: lk.Likelihood
+    output: np.ndarray
+    targets: np.ndarray
+    twin: Callable[[np.ndarray], Any]
+
+
+def softplus(x):
+    return np.log1p(np.exp(x))
+
+
+REAL = np.array([-2.0, 0.1, 3.0])
+CASES = {
+    "Gaussian": Case(lk.Gaussian(0.5), np.array(0.3), REAL, lambda o: st.norm(o, 0.5)),
+    "Gaussian per input": Case(
+        lk.Gaussian(floor=0.1, per_input=True),
+        np.array([0.3, -1.0]),
+        REAL,
+        lambda o: st.norm(o[0], 0.1 + softplus(o[1])),
+    ),
+    "StudentT": Case(lk.StudentT(5.0, 0.7), np.array([0.3]), REAL, lambda o: st.t(5, o[0], 0.7)),
+    "StudentT per input": Case(
+        lk.StudentT(3.0, floor=0.02, per_input=True),
+        np.array([0.3, 0.5]),
+        REAL,
+        lambda o: st.t(3, o[0], 0.02 + softplus(o[1])),
+    ),
+    "Bernoulli": Case(
+        lk.Bernoulli(),
+        np.array([0.8]),
+        np.array([0.0, 1.0]),
+        lambda o: st.bernoulli(sp.expit(o[0])),
+    ),
+    "Poisson": Case(
+        lk.Poisson(), np.array(1.2), np.array([0.0, 1.0, 7.0]), lambda o: st.poisson(np.exp(o))
+    ),
+    "Categorical": Case(
+        lk.Categorical(3), np.array([0.1, -1.0, 2.0]), np.array([0, 1, 2]), lambda o: Classes(o)
+    ),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Classes:
+    logits: np.ndarray
+
+    def logpmf(self, y):
+        return np.log(sp.softmax(self.logits))[y]
+
+    def mean(self):
+        return sp.softmax(self.logits)
+
+    def var(self):
+        return sp.softmax(self.logits) * (1 - sp.softmax(self.logits))
+
+
+def test_every_likelihood_has_a_row():
+    found = {
+        value
+        for value in vars(lk).values()
+        if inspect.isclass(value) and not inspect.isabstract(value)
+    }
+    assert found == {type(case.likelihood) for case in CASES.values()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_log_prob_mean_and_variance_are_scipys(name, float64):
+    case = CASES[name]
+    twin = case.twin(case.output)
+    log_prob = jax.vmap(case.likelihood.log_prob, in_axes=(None, 0))
+    expected = (twin.logpmf if hasattr(twin, "logpmf") else twin.logpdf)(case.targets)
+    output = jnp.asarray(case.output)
+    np.testing.assert_allclose(log_prob(output, jnp.asarray(case.targets)), expected, rtol=1e-6)
+    np.testing.assert_allclose(case.likelihood.mean(output), twin.mean(), rtol=1e-6)
+    np.testing.assert_allclose(case.likelihood.variance(output), twin.var(), rtol=1e-6)
+    assert output.size == case.likelihood.num_outputs
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_samples_follow_the_likelihood(name):
+    case = CASES[name]
+    num = 4000
+    keys = jax.random.split(jax.random.key(4), num)
+    output = jnp.asarray(case.output, jnp.float32)
+    y = np.asarray(jax.vmap(lambda k: case.likelihood.sample(output, key=k))(keys), float)
+    twin = case.twin(case.output)
+    if hasattr(twin, "logpmf"):
+        values, counts = np.unique(y, return_counts=True)
+        expected = np.exp(twin.logpmf(values.astype(int)))
+        errors = np.sqrt(expected * (1 - expected) / num)
+        assert np.all(np.abs(counts / num - expected) < 4 * errors + 2 / num)
+    else:
+        assert st.kstest(y, twin.cdf).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("build", [lk.Gaussian, lk.StudentT])
+def test_the_noise_stays_above_its_floor(build):
+    likelihood = build(floor=0.05, per_input=True)
+    lowest = likelihood.scale(jnp.array([0.0, -1e6], jnp.float32))
+    assert lowest == pytest.approx(0.05)
+    assert np.isfinite(likelihood.log_prob(jnp.array([0.0, -1e6], jnp.float32), 1e3))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_extreme_outputs_give_finite_gradients(name):
+    case = CASES[name]
+    for size in (-80.0, 80.0):
+        output = jnp.full(case.output.shape, size, jnp.float32)
+        slope = jax.grad(case.likelihood.log_prob)(output, jnp.asarray(case.targets[1]))
+        assert np.all(np.isfinite(slope))
+
+
+def test_impossible_targets_have_no_mass():
+    output = jnp.array([0.3], jnp.float32)
+    assert lk.Bernoulli().log_prob(output, 0.5) == -np.inf
+    assert lk.Poisson().log_prob(output, 1.5) == -np.inf
+    assert lk.Poisson().log_prob(output, -1.0) == -np.inf
+    assert lk.Categorical(3).log_prob(jnp.zeros(3, jnp.float32), 3) == -np.inf
+
+
+def test_variance_is_infinite_for_two_degrees_of_freedom():
+    assert lk.StudentT(2.0).variance(jnp.zeros((), jnp.float32)) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (lambda: lk.Gaussian(0.5, floor=0.5), "above the floor"),
+        (lambda: lk.Gaussian(floor=-0.1), "floor must not be negative"),
+        (lambda: lk.StudentT(0.0), "dof must be positive"),
+        (lambda: lk.Categorical(1), "two classes"),
+    ],
+)
+def test_impossible_likelihoods_are_refused(build, reason):
+    with pytest.raises(ValueError, match=reason):
+        build()
