@@ -1,0 +1,80 @@
+"""A model as a table for people."""
+
+import dataclasses
+import math
+
+import equinox as eqx
+import jax
+from jaxtyping import PyTree
+
+from scalemix.networks.sites import Site, path_name
+from scalemix.structures import Structure, group_shape
+
+
+@dataclasses.dataclass(frozen=True)
+class SiteRow:
+    """One weight matrix and its prior."""
+
+    site: str
+    layer: str
+    shape: tuple[int, ...]
+    structure: str
+    mixture: str
+    scale: str
+    num_scales: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Description:
+    """The sites of a model; print it."""
+
+    rows: tuple[SiteRow, ...]
+    without_prior: tuple[str, ...]
+
+    def __str__(self) -> str:
+        head = ("site", "layer", "shape", "structure", "mixture", "scale", "scales")
+        body = [tuple(str(cell) for cell in dataclasses.astuple(row)) for row in self.rows]
+        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in [head, tuple("-" * width for width in widths), *body]
+        ]
+        weights = sum(math.prod(row.shape) for row in self.rows)
+        scales = sum(row.num_scales for row in self.rows)
+        lines.append(f"{weights:,} weights under the prior, {scales:,} scales")
+        if self.without_prior:
+            lines.append(f"no prior: {', '.join(self.without_prior)}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def describe(
+    network: PyTree, structures: dict[str, Structure], sites: tuple[Site, ...]
+) -> Description:
+    """The table of sites, and the parameters that carry no prior."""
+    rows = []
+    for site in sites:
+        structure = structures[site.name]
+        groups = structure.groups
+        mixtures = [repr(mixture) for mixture in groups.values()]
+        if len(set(mixtures)) > 1:
+            mixtures = [f"{group}: {m}" for group, m in zip(groups, mixtures, strict=True)]
+        shapes = [group_shape(group, site.shape, site.num_rows) for group in groups]
+        rows.append(
+            SiteRow(
+                site=site.name,
+                layer=site.layer_type,
+                shape=site.shape,
+                structure=type(structure).__name__,
+                mixture=", ".join(dict.fromkeys(mixtures)),
+                scale=f"{structure.scale:g}"
+                if isinstance(structure.scale, float)
+                else eqx.tree_pformat(structure.scale),
+                num_scales=sum(math.prod(shape) for shape in shapes),
+            )
+        )
+    under = {(*site.path, jax.tree_util.GetAttrKey(site.rule.weight)) for site in sites}
+    leaves, _ = jax.tree_util.tree_flatten_with_path(network)
+    rest = [path_name(p) for p, leaf in leaves if eqx.is_inexact_array(leaf) and p not in under]
+    return Description(tuple(rows), tuple(rest))

@@ -1,0 +1,194 @@
+"""A network, a prior on its weights and a likelihood, checked against each other."""
+
+from typing import Literal, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.description import Description, describe
+from scalemix.likelihoods import Likelihood
+from scalemix.networks.paths import bypassed_sites
+from scalemix.networks.placing import Scales, get_weights, put_scales, put_weights
+from scalemix.networks.sites import Site, find_sites
+from scalemix.prior import (
+    Parametrization,
+    Prior,
+    PriorSample,
+    assign,
+    draw_scales,
+    log_prior,
+    sample_prior,
+)
+from scalemix.structures import Structure
+
+NoiseSharing = Literal["example", "batch", "sequence"]
+
+
+class Model(eqx.Module):
+    """What is believed about a network's weights and about its targets, before any data.
+
+    `prior` is one structure for all layers, or a mapping from layer-name patterns to structures
+    (`{"first": ARD(...), "blocks.*": ARDADD(...)}`); layers that no pattern names carry no prior,
+    nor do biases and norms. `example` is one input, needed only where its shape cannot be found
+    out from the network. The network given is never changed.
+    """
+
+    network: PyTree
+    structures: dict[str, Structure]
+    likelihood: Likelihood
+    sites: tuple[Site, ...] = eqx.field(static=True)
+
+    def __init__(
+        self, network: PyTree, prior: Prior, likelihood: Likelihood, *, example: Array | None = None
+    ):
+        if not callable(network):
+            raise ValueError(f"network must be callable on one example; got {type(network)}.")
+        if not isinstance(likelihood, Likelihood):
+            raise ValueError(
+                f"likelihood must be an instance, such as likelihoods.Gaussian(); "
+                f"got {likelihood!r}."
+            )
+        sites = find_sites(network)
+        if not sites:
+            raise ValueError(
+                "The network holds no layer that a prior can be put on (Linear, Conv). "
+                "A layer type of your own needs a rule: see networks.register."
+            )
+        input_like = _find_input(network, sites, example)
+        if input_like is not None:
+            _check_outputs(network, likelihood, input_like)
+
+        def bypassed() -> set[str]:
+            if input_like is None:
+                raise ValueError(
+                    "ADD needs to know which layers have a path around them, and for that one "
+                    "input of the network: pass Model(..., example=x[0])."
+                )
+            return bypassed_sites(network, sites, input_like)
+
+        self.network = network
+        self.structures = assign(prior, sites, bypassed)
+        self.likelihood = likelihood
+        self.sites = tuple(site for site in sites if site.name in self.structures)
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """The weights under the prior, by site."""
+        return get_weights(self.network, self.sites)
+
+    def with_weights(self, weights: dict[str, Array]) -> "Model":
+        """The same model with these weights in its network."""
+        network = put_weights(self.network, self.sites, weights)
+        return eqx.tree_at(lambda model: model.network, self, network)
+
+    def draw(self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray) -> Scales:
+        """Noise for one pass through the network; with a shape, that many independent draws."""
+        return draw_scales(self.structures, self.sites, self.network, shape, key)
+
+    def with_scales(self, scales: Scales) -> PyTree:
+        """The network under one draw of noise: a deterministic function of its input."""
+        return put_scales(self.network, self.sites, scales)
+
+    def outputs(
+        self, x: Array, scales: Scales, *, noise_sharing: NoiseSharing = "example"
+    ) -> Array:
+        """The network's outputs for a batch under noise drawn beforehand.
+
+        With `noise_sharing="example"` the scales have a leading axis as long as the batch; with
+        `"batch"` they have none; with `"sequence"` the batch is of sequences, the network takes one
+        step of one, and the scales have a leading axis of one draw for each sequence.
+        """
+        if noise_sharing not in get_args(NoiseSharing):
+            raise ValueError(
+                f"noise_sharing must be one of {get_args(NoiseSharing)}, got {noise_sharing!r}."
+            )
+        shared = noise_sharing == "batch"
+        lengths = {leaf.shape[:1] for leaf in jax.tree.leaves(scales)}
+        if not shared and lengths != {x.shape[:1]}:
+            raise ValueError(
+                f"noise_sharing={noise_sharing!r} takes one draw for each of the {x.shape[0]} "
+                f"{noise_sharing}s: scales from model.draw(({x.shape[0]},), key=key)."
+            )
+
+        def one(scales: Scales, x: Array) -> Array:
+            network = self.with_scales(scales)
+            return jax.vmap(network)(x) if noise_sharing == "sequence" else network(x)
+
+        return jax.vmap(one, in_axes=(None if shared else 0, 0))(scales, x)
+
+    def prior_sample(
+        self, key: PRNGKeyArray, *, parametrization: Parametrization = "hierarchical"
+    ) -> PriorSample:
+        """Weights and scales drawn from the prior.
+
+        Hierarchical weights are those of the network itself: `model.with_weights(sample.weights)`.
+        Expanded ones want their scales beside them:
+        `model.with_weights(sample.weights).with_scales(sample.scales)`.
+        """
+        _check_parametrization(parametrization)
+        return sample_prior(self.structures, self.sites, self.network, parametrization, key)
+
+    def log_prior(
+        self,
+        weights: dict[str, Array],
+        scales: Scales,
+        *,
+        parametrization: Parametrization = "hierarchical",
+    ) -> Array:
+        """Log density of the weights and scales of all sites together."""
+        _check_parametrization(parametrization)
+        return log_prior(
+            self.structures, self.sites, self.network, weights, scales, parametrization
+        )
+
+    def describe(self) -> Description:
+        """A table of the sites: shape, structure, mixture and number of scales."""
+        return describe(self.network, self.structures, self.sites)
+
+
+def _check_parametrization(parametrization: str) -> None:
+    if parametrization not in get_args(Parametrization):
+        raise ValueError(
+            f"parametrization must be one of {get_args(Parametrization)}, got {parametrization!r}."
+        )
+
+
+def _find_input(
+    network: PyTree, sites: tuple[Site, ...], example: Array | None
+) -> jax.ShapeDtypeStruct | None:
+    if example is not None:
+        example = jnp.asarray(example)
+        return jax.ShapeDtypeStruct(example.shape, example.dtype)
+    # A network that takes a vector takes one that some dense layer of it takes.
+    for site in sites:
+        for shape in ((site.num_rows,), ()):
+            guess = jax.ShapeDtypeStruct(shape, site.weight(network).dtype)
+            if _output_shape(network, guess) is not None:
+                return guess
+    return None
+
+
+def _output_shape(network: PyTree, example: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
+    try:
+        return eqx.filter_eval_shape(network, example).shape
+    except Exception:
+        # Whatever a network of someone else's raises at an input that does not fit.
+        return None
+
+
+def _check_outputs(network: PyTree, likelihood: Likelihood, example: jax.ShapeDtypeStruct) -> None:
+    shape = _output_shape(network, example)
+    if shape is None:
+        raise ValueError(
+            f"The network cannot be called on one example of shape {example.shape}. It must take "
+            f"one example and nothing else: no batch axis, no key, no state."
+        )
+    needed = likelihood.num_outputs
+    if shape != (needed,) and not (needed == 1 and shape == ()):
+        raise ValueError(
+            f"{type(likelihood).__name__} needs {needed} output{'s' if needed > 1 else ''} from "
+            f"the network, which puts out the shape {shape} for one example. "
+            f"Give the network out_size={needed}."
+        )
