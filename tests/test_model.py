@@ -107,10 +107,35 @@ def test_a_sequence_shares_one_draw():
 
 def test_wrong_sharing_is_refused():
     model = mlp_model(sx.ARD(sx.HalfCauchy(1.0)))
-    with pytest.raises(ValueError, match=r"one draw for each of the 6 examples.*draw\(\(6,\)"):
+    with pytest.raises(ValueError, match=r"one draw for each of the 6 examples.*draw\(6, key"):
         model.outputs(X, model.draw(key=KEY))
     with pytest.raises(ValueError, match="noise_sharing must be one of"):
         model.outputs(X, model.draw(key=KEY), noise_sharing="none")  # pyright: ignore
+    with pytest.raises(ValueError, match=r"'unit' must have the shape \(3,\), got \(6, 3\)"):
+        model.outputs(X, model.draw(6, key=KEY), noise_sharing="batch")
+    with pytest.raises(ValueError, match="layer of 3 input units got an input of shape"):
+        model.outputs(X[:, :2], model.draw(6, key=KEY))
+
+
+def test_ill_fitting_weights_and_scales_are_refused():
+    model = resnet_model(sx.ARDADD(sx.HalfCauchy(1.0)))
+    weights, scales = model.prior_sample(KEY)
+    without = {name: dict(groups) for name, groups in scales.items()}
+    del without["blocks.0"]["layer"]
+    with pytest.raises(
+        ValueError, match=r"Scales of 'blocks.0' are a dict of unit, layer; got unit"
+    ):
+        model.log_prior(weights, without)
+    with pytest.raises(ValueError, match=r"Scales of 'blocks.0'"):
+        model.with_scales(without)
+    with pytest.raises(ValueError, match=r"Weights are a dict of first, .*; got PriorSample"):
+        model.with_weights(model.prior_sample(KEY))  # pyright: ignore
+    with pytest.raises(ValueError, match=r"'first' must have the shape \(8, 3\), got \(3, 8\)"):
+        model.with_weights(weights | {"first": weights["first"].T})
+    with pytest.raises(ValueError, match=r"prior on 'first' is an array.*one number"):
+        resnet_model(sx.ARD(sx.HalfCauchy(1.0), scale=jnp.ones(3)))
+    with pytest.raises(ValueError, match=r"prior on 'first' is an array.*one number"):
+        resnet_model(sx.ARD(sx.HalfCauchy(jnp.ones(5))))
 
 
 def test_twenty_models_at_once_equal_twenty_in_turn():
@@ -273,6 +298,7 @@ NAMES = r"Layers: first, blocks\.0, blocks\.1, last\."
         ({"first": sx.HalfCauchy(1.0)}, r"prior\['first'\] must be a structure"),
         (sx.HalfCauchy(1.0), r"prior must be a structure around a mixture"),
         (None, r"prior must be a structure"),
+        ({}, r"names no layer. " + NAMES),
     ],
 )
 def test_misplaced_priors_are_refused(prior, reason):

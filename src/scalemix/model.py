@@ -10,18 +10,26 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from scalemix.description import Description, describe
 from scalemix.likelihoods import Likelihood
 from scalemix.networks.paths import bypassed_sites
-from scalemix.networks.placing import Scales, get_weights, put_scales, put_weights
+from scalemix.networks.placing import (
+    Scales,
+    check_by_site,
+    get_weights,
+    put_scales,
+    put_weights,
+)
 from scalemix.networks.sites import Site, find_sites
 from scalemix.prior import (
     Parametrization,
     Prior,
     PriorSample,
     assign,
+    check_parameters,
     draw_scales,
     log_prior,
     sample_prior,
+    weight_penalty,
 )
-from scalemix.structures import Structure
+from scalemix.structures import Structure, group_shape
 
 NoiseSharing = Literal["example", "batch", "sequence"]
 
@@ -63,13 +71,14 @@ class Model(eqx.Module):
         def bypassed() -> set[str]:
             if input_like is None:
                 raise ValueError(
-                    "ADD needs to know which layers have a path around them, and for that one "
-                    "input of the network: pass Model(..., example=x[0])."
+                    "ADD and ARDADD need to know which layers have a path around them, and for "
+                    "that one input of the network: pass Model(..., example=x[0])."
                 )
             return bypassed_sites(network, sites, input_like)
 
         self.network = network
         self.structures = assign(prior, sites, bypassed)
+        check_parameters(self.structures)
         self.likelihood = likelihood
         self.sites = tuple(site for site in sites if site.name in self.structures)
 
@@ -80,15 +89,21 @@ class Model(eqx.Module):
 
     def with_weights(self, weights: dict[str, Array]) -> "Model":
         """The same model with these weights in its network."""
+        check_by_site(weights, {site.name: site.shape for site in self.sites}, "Weights")
         network = put_weights(self.network, self.sites, weights)
         return eqx.tree_at(lambda model: model.network, self, network)
 
-    def draw(self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray) -> Scales:
-        """Noise for one pass through the network; with a shape, that many independent draws."""
+    def draw(self, shape: int | tuple[int, ...] = (), *, key: PRNGKeyArray) -> Scales:
+        """Noise for one pass through the network; with a shape, that many independent draws.
+
+        A dict by site of dicts by group: `{"layers.0": {"unit": ...}, ...}`.
+        """
+        shape = (shape,) if isinstance(shape, int) else shape
         return draw_scales(self.structures, self.sites, self.network, shape, key)
 
     def with_scales(self, scales: Scales) -> PyTree:
         """The network under one draw of noise: a deterministic function of its input."""
+        self._check_scales(scales)
         return put_scales(self.network, self.sites, scales)
 
     def outputs(
@@ -105,11 +120,13 @@ class Model(eqx.Module):
                 f"noise_sharing must be one of {get_args(NoiseSharing)}, got {noise_sharing!r}."
             )
         shared = noise_sharing == "batch"
-        lengths = {leaf.shape[:1] for leaf in jax.tree.leaves(scales)}
-        if not shared and lengths != {x.shape[:1]}:
+        x = jnp.asarray(x)
+        if x.ndim == 0:
+            raise ValueError("outputs takes a batch of inputs, got a single number.")
+        if not shared and any(leaf.shape[:1] != x.shape[:1] for leaf in jax.tree.leaves(scales)):
             raise ValueError(
                 f"noise_sharing={noise_sharing!r} takes one draw for each of the {x.shape[0]} "
-                f"{noise_sharing}s: scales from model.draw(({x.shape[0]},), key=key)."
+                f"{noise_sharing}s: scales from model.draw({x.shape[0]}, key=key)."
             )
 
         def one(scales: Scales, x: Array) -> Array:
@@ -139,9 +156,35 @@ class Model(eqx.Module):
     ) -> Array:
         """Log density of the weights and scales of all sites together."""
         _check_parametrization(parametrization)
+        check_by_site(weights, {site.name: site.shape for site in self.sites}, "Weights")
+        self._check_scales(scales)
         return log_prior(
             self.structures, self.sites, self.network, weights, scales, parametrization
         )
+
+    def _check_scales(self, scales: Scales) -> None:
+        shapes = {
+            site.name: {
+                group: group_shape(group, site.shape, site.num_rows)
+                for group in self.structures[site.name].groups
+            }
+            for site in self.sites
+        }
+        check_by_site(scales, shapes, "Scales")
+
+    def learnable(self) -> "Model":
+        """A model-shaped tree of truth values: which leaves training adjusts."""
+        nothing = jax.tree.map(lambda _: False, self)
+        learned = self.likelihood.learned
+        return eqx.tree_at(
+            lambda m: [m.network, *(getattr(m.likelihood, name) for name in learned)],
+            nothing,
+            [jax.tree.map(eqx.is_inexact_array, self.network), *[True] * len(learned)],
+        )
+
+    def penalty(self, parametrization: Parametrization = "expanded") -> Array:
+        """What the prior takes off the log-likelihood of all data, up to a constant."""
+        return weight_penalty(self.structures, self.sites, self.network, parametrization)
 
     def describe(self) -> Description:
         """A table of the sites: shape, structure, mixture and number of scales."""
@@ -189,6 +232,6 @@ def _check_outputs(network: PyTree, likelihood: Likelihood, example: jax.ShapeDt
     if shape != (needed,) and not (needed == 1 and shape == ()):
         raise ValueError(
             f"{type(likelihood).__name__} needs {needed} output{'s' if needed > 1 else ''} from "
-            f"the network, which puts out the shape {shape} for one example. "
-            f"Give the network out_size={needed}."
+            f"the network, which puts out the shape {shape} for one example of shape "
+            f"{example.shape} (without a batch axis). Give the network out_size={needed}."
         )

@@ -64,7 +64,19 @@ def assign(
     return assigned
 
 
+def check_parameters(structures: dict[str, Structure]) -> None:
+    """Raise `ValueError` unless every parameter of every prior is one number."""
+    for name, structure in structures.items():
+        if any(jnp.ndim(leaf) for leaf in jax.tree.leaves(structure)):
+            raise ValueError(
+                f"A parameter of the prior on {name!r} is an array: {structure!r}. Each must be "
+                f"one number; many priors at once go through jax.vmap."
+            )
+
+
 def _match(prior: Mapping[str, Structure | None], names: list[str]) -> dict[str, Structure]:
+    if not prior:
+        raise ValueError(f"The prior names no layer. Layers: {', '.join(names)}.")
     owner: dict[str, str] = {}
     for pattern, structure in prior.items():
         if not (structure is None or isinstance(structure, Structure)):
@@ -72,7 +84,7 @@ def _match(prior: Mapping[str, Structure | None], names: list[str]) -> dict[str,
                 f"prior[{pattern!r}] must be a structure around a mixture, such as "
                 f"ARD(HalfCauchy(1.0)), or None for no prior; got {structure!r}."
             )
-        hits = fnmatch.filter(names, pattern)
+        hits = fnmatch.filter(names, str(pattern))
         if not hits:
             raise ValueError(
                 f"The pattern {pattern!r} matches no layer. Layers: {', '.join(names)}."
@@ -175,3 +187,25 @@ def _check_proper(site: Site, structure: Structure) -> None:
             f"The prior on {site.name!r} is flat (scale = inf): it cannot be sampled and has no "
             f"density. Give {type(structure).__name__} a finite scale."
         )
+
+
+def weight_penalty(
+    structures: dict[str, Structure],
+    sites: tuple[Site, ...],
+    network: PyTree,
+    parametrization: Parametrization,
+) -> Array:
+    """What the prior takes off the log-likelihood of all data together, up to a constant.
+
+    expanded:      `sum w^2 / (2 s0^2)`, the marginal-MAP penalty; the noise is in the network
+    hierarchical:  `sum_r E[xi_r^-2] sum_j w_rj^2 / (2 s0^2)`; the noise is in here
+    """
+    total = jnp.zeros(())
+    for site in sites:
+        structure = structures[site.name]
+        strength = 0.5 / jnp.asarray(structure.scale) ** 2
+        if parametrization == "hierarchical":
+            for mixture in structure.groups.values():
+                strength = strength * mixture.inverse_square_mean
+        total = total + strength * jnp.sum(site.weight(network) ** 2)
+    return total

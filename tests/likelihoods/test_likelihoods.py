@@ -136,6 +136,16 @@ def test_impossible_targets_have_no_mass():
     assert lk.Categorical(3).log_prob(jnp.zeros(3, jnp.float32), 3) == -np.inf
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_a_batch_is_refused(name):
+    likelihood = CASES[name].likelihood
+    outputs = jnp.zeros((4, likelihood.num_outputs), jnp.float32)
+    with pytest.raises(ValueError, match=r"output of one example.*jax\.vmap"):
+        likelihood.log_prob(outputs, jnp.float32(0))
+    with pytest.raises(ValueError, match=r"one target.*jax\.vmap"):
+        likelihood.log_prob(outputs[0], jnp.zeros(4, jnp.float32))
+
+
 def test_variance_is_infinite_for_two_degrees_of_freedom():
     assert lk.StudentT(2.0).variance(jnp.zeros((), jnp.float32)) == np.inf
 
@@ -146,7 +156,8 @@ def test_variance_is_infinite_for_two_degrees_of_freedom():
         (lambda: lk.Gaussian(0.5, floor=0.5), "above the floor"),
         (lambda: lk.Gaussian(floor=-0.1), "floor must not be negative"),
         (lambda: lk.StudentT(0.0), "dof must be positive"),
-        (lambda: lk.Categorical(1), "two classes"),
+        (lambda: lk.Categorical(1), "two or more; got 1"),
+        (lambda: lk.Categorical(3.0), "whole number of classes"),
     ],
 )
 def test_impossible_likelihoods_are_refused(build, reason):

@@ -16,6 +16,8 @@ import scalemix as sx
         (lambda: sx.Bernoulli(1.2), r"got 1.2"),
         (lambda: sx.Bernoulli(float("nan")), r"keep"),
         (lambda: sx.Bernoulli(0.5, -1.0), r"value must be positive"),
+        (lambda: sx.Bernoulli("0.5"), r"real number or an array of them, got '0.5'"),
+        (lambda: sx.Bernoulli(None), r"real number"),
         (lambda: sx.Gaussian(-0.1), r"Gaussian: std must be positive, got -0.1"),
         (lambda: sx.Gaussian(0.1, float("inf")), r"mean must be finite"),
         (lambda: sx.Rayleigh(0), r"Rayleigh: scale must be positive"),

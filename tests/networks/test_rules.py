@@ -90,6 +90,45 @@ def test_scaling_the_input_is_scaling_the_weight(name, groups):
 
 
 @pytest.mark.parametrize("name", LAYERS)
+def test_every_rule_stands_its_own_check(name):
+    build, shape = LAYERS[name]
+    sx.networks.check_rule(build(), jax.random.normal(KEY, shape))
+
+
+class Transposed(eqx.Module):
+    """A dense layer with its rows first, as the paper writes it."""
+
+    kernel: Array
+
+    def __call__(self, x):
+        return x @ self.kernel
+
+
+def test_a_wrong_rule_is_found_out():
+    layer, x = Transposed(jax.random.normal(KEY, (3, 3))), jnp.arange(3.0)
+    with pytest.raises(ValueError, match="No rule is registered"):
+        sx.networks.check_rule(layer, x)
+    rows = lambda layer: layer.kernel.shape[0]  # noqa: E731
+    rule = sx.networks.LayerRule
+    try:
+        sx.networks.register(Transposed, rule(rows, lambda _, s: s[:, None], weight="kernel"))
+        sx.networks.check_rule(layer, x)
+        sx.networks.register(Transposed, rule(rows, lambda _, s: s[None, :], weight="kernel"))
+        with pytest.raises(ValueError, match="not the same as scaling the rows of 'kernel'"):
+            sx.networks.check_rule(layer, x)
+        sx.networks.register(
+            Transposed, rule(lambda _: 4, lambda _, s: s[:, None], weight="kernel")
+        )
+        with pytest.raises(ValueError, match=r"does not fit layer 'network'.*4 rows"):
+            sx.networks.find_sites(layer)
+        sx.networks.register(Transposed, rule(rows, lambda _, s: s[:, None]))
+        with pytest.raises(ValueError, match="names the weight 'weight'"):
+            sx.networks.find_sites(layer)
+    finally:
+        del RULES[Transposed]
+
+
+@pytest.mark.parametrize("name", LAYERS)
 def test_a_row_holds_the_outgoing_weights_of_one_unit(name):
     build, shape = LAYERS[name]
     layer = build()

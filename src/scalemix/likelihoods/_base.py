@@ -41,6 +41,25 @@ class Likelihood(eqx.Module):
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         """A target."""
 
+    def one(self, output: Array) -> Array:
+        """The output of one example as a vector; `ValueError` for a batch of them."""
+        if output.size != self.num_outputs or output.ndim > 1:
+            raise ValueError(
+                f"{type(self).__name__} takes the output of one example, {self.num_outputs} "
+                f"number{'s' * (self.num_outputs > 1)}, got the shape {output.shape}. "
+                f"For a batch use jax.vmap(likelihood.log_prob)(outputs, y)."
+            )
+        return output.reshape(self.num_outputs)
+
+    def target(self, y: ArrayLike) -> Array:
+        """The target of one example; `ValueError` for a batch of them or a one-hot code."""
+        if jnp.ndim(y):
+            raise ValueError(
+                f"{type(self).__name__} takes one target, a number, got the shape {jnp.shape(y)}. "
+                f"For a batch use jax.vmap(likelihood.log_prob)(outputs, y)."
+            )
+        return jnp.asarray(y)
+
     def __repr__(self) -> str:
         return eqx.tree_pformat(self, short_arrays=False)
 
@@ -63,11 +82,11 @@ class LocationScale(Likelihood):
 
     def scale(self, output: Array) -> Array:
         """The noise scale for this output."""
-        raw = output[1] if self.per_input else self.raw_scale.astype(output.dtype)
+        raw = self.one(output)[1] if self.per_input else self.raw_scale.astype(output.dtype)
         return self.floor + jax.nn.softplus(raw)
 
     def mean(self, output):
-        return output[0] if self.per_input else output.reshape(())
+        return self.one(output)[0]
 
 
 def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:

@@ -16,16 +16,16 @@ class Bernoulli(Likelihood):
         return 1
 
     def log_prob(self, output, y):
-        logit = output.reshape(())
-        y = as_array(y)
+        logit = self.one(output)[0]
+        y = as_array(self.target(y))
         mass = y * jax.nn.log_sigmoid(logit) + (1 - y) * jax.nn.log_sigmoid(-logit)
         return jnp.where((y == 0) | (y == 1), mass, -jnp.inf)
 
     def mean(self, output):
-        return jax.nn.sigmoid(output.reshape(()))
+        return jax.nn.sigmoid(self.one(output)[0])
 
     def variance(self, output):
-        logit = output.reshape(())
+        logit = self.one(output)[0]
         return jax.nn.sigmoid(logit) * jax.nn.sigmoid(-logit)
 
     def sample(self, output, *, key) -> Array:

@@ -13,8 +13,11 @@ class Categorical(Likelihood):
     num_classes: int = eqx.field(static=True)
 
     def __check_init__(self):
-        if self.num_classes < 2:
-            raise ValueError(f"Categorical needs two classes or more, got {self.num_classes}.")
+        if not isinstance(self.num_classes, int) or self.num_classes < 2:
+            raise ValueError(
+                f"Categorical takes a whole number of classes, two or more; "
+                f"got {self.num_classes!r}."
+            )
 
     @property
     def num_outputs(self) -> int:
@@ -22,16 +25,16 @@ class Categorical(Likelihood):
 
     def log_prob(self, output, y):
         # A class that does not exist has no mass; indexing alone would give a neighbour's.
-        y = jnp.asarray(y)
+        y = self.target(y)
         hit = jnp.arange(self.num_classes, dtype=y.dtype) == y
-        return jax.nn.logsumexp(jnp.where(hit, jax.nn.log_softmax(output), -jnp.inf))
+        return jax.nn.logsumexp(jnp.where(hit, jax.nn.log_softmax(self.one(output)), -jnp.inf))
 
     def mean(self, output):
-        return jax.nn.softmax(output)
+        return jax.nn.softmax(self.one(output))
 
     def variance(self, output):
-        probability = jax.nn.softmax(output)
+        probability = jax.nn.softmax(self.one(output))
         return probability * (1 - probability)
 
     def sample(self, output, *, key):
-        return jax.random.categorical(key, output)
+        return jax.random.categorical(key, self.one(output))

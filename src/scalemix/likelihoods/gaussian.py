@@ -21,7 +21,7 @@ class Gaussian(LocationScale):
         self.per_input = per_input
 
     def log_prob(self, output, y):
-        return log_normal(as_array(y) - self.mean(output), self.scale(output))
+        return log_normal(as_array(self.target(y)) - self.mean(output), self.scale(output))
 
     def variance(self, output):
         return self.scale(output) ** 2

@@ -16,14 +16,14 @@ class Poisson(Likelihood):
         return 1
 
     def log_prob(self, output, y):
-        log_rate = output.reshape(())
-        y = as_array(y)
+        log_rate = self.one(output)[0]
+        y = as_array(self.target(y))
         count = jnp.where(y >= 0, y, 0.0)
         mass = count * log_rate - jnp.exp(log_rate) - gammaln(count + 1)
         return jnp.where((y >= 0) & (y == jnp.floor(y)), mass, -jnp.inf)
 
     def mean(self, output):
-        return jnp.exp(output.reshape(()))
+        return jnp.exp(self.one(output)[0])
 
     def variance(self, output):
         return self.mean(output)

@@ -38,7 +38,7 @@ class StudentT(LocationScale):
     def log_prob(self, output, y):
         scale = self.scale(output)
         dof = as_array(self.dof).astype(scale.dtype)
-        error = (as_array(y) - self.mean(output)) / scale
+        error = (as_array(self.target(y)) - self.mean(output)) / scale
         normaliser = log_gamma_half_step(0.5 * dof) - 0.5 * jnp.log(math.pi * dof)
         return normaliser - jnp.log(scale) - 0.5 * (dof + 1) * jnp.log1p(error**2 / dof)
 

@@ -12,6 +12,21 @@ Scales = dict[str, dict[str, Array]]
 """One draw: for each site the scales of each group."""
 
 
+def check_by_site(given: Any, shapes: dict[str, Any], what: str) -> None:
+    """Raise `ValueError` unless `given` has the names and shapes wanted, site by site."""
+    if not isinstance(given, dict) or given.keys() != shapes.keys():
+        got = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
+        raise ValueError(f"{what} are a dict of {', '.join(shapes)}; got {got}.")
+    for name, shape in shapes.items():
+        if isinstance(shape, dict):
+            check_by_site(given[name], shape, f"{what} of {name!r}")
+        elif jnp.shape(given[name]) != shape:
+            raise ValueError(
+                f"{what}: {name!r} must have the shape {shape}, got {jnp.shape(given[name])}. "
+                f"Several at once go through jax.vmap."
+            )
+
+
 def get_weights(network: PyTree, sites: tuple[Site, ...]) -> dict[str, Array]:
     """The weights of all sites, by name."""
     return {site.name: site.weight(network) for site in sites}

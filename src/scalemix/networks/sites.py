@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import Array, PyTree
 
 from scalemix.networks.rules import LayerRule, rules_for
@@ -37,9 +38,30 @@ def find_sites(network: PyTree) -> tuple[Site, ...]:
         rules = rules_for(layer)
         for rule in rules:
             name = path_name(path) + (f".{rule.weight}" if len(rules) > 1 else "")
-            shape, num_rows = getattr(layer, rule.weight).shape, rule.num_rows(layer)
-            sites.append(Site(name, tuple(path), type(layer).__name__, rule, shape, num_rows))
+            sites.append(_site(name, tuple(path), layer, rule))
     return tuple(sites)
+
+
+def _site(name: str, path: tuple[Any, ...], layer: Any, rule: LayerRule) -> Site:
+    kind = type(layer).__name__
+    weight = getattr(layer, rule.weight, None)
+    if not hasattr(weight, "shape"):
+        raise ValueError(
+            f"The rule for {kind} names the weight {rule.weight!r}; layer {name!r} has no array "
+            f"of that name (weights tied with eqx.nn.Shared cannot carry a prior)."
+        )
+    num_rows = rule.num_rows(layer)
+    try:
+        expanded = jax.eval_shape(rule.expand, layer, jax.ShapeDtypeStruct((num_rows,), float))
+        fits = np.broadcast_shapes(expanded.shape, weight.shape) == weight.shape
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"The rule for {kind} does not fit layer {name!r}: expand must turn the scales of "
+            f"{num_rows} rows into a shape that broadcasts against the weight's, {weight.shape}."
+        )
+    return Site(name, path, kind, rule, weight.shape, num_rows)
 
 
 def path_name(path: tuple[Any, ...]) -> str:

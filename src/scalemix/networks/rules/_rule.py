@@ -9,6 +9,11 @@ from jaxtyping import Array
 
 def along_first_axis(scales: Array, x: Array) -> Array:
     """Multiply each unit, or channel, of a layer's input by its scale."""
+    if x.ndim and x.shape[0] != scales.shape[0]:
+        raise ValueError(
+            f"A layer of {scales.shape[0]} input units got an input of shape {x.shape}. A network "
+            f"takes one example, without a batch axis."
+        )
     return x * scales.reshape(x.shape[:1] + (1,) * (x.ndim - 1))
 
 
