@@ -1,6 +1,9 @@
 """scalemix: say what you believe about a network's weights once, then choose how to infer them."""
 
-from scalemix import likelihoods, mixtures, networks
+from scalemix import likelihoods, metrics, mixtures, networks
+from scalemix.fitting import fit, fit_many
+from scalemix.inference import NoiseTraining
+from scalemix.inference.loop import DivergenceError
 from scalemix.mixtures import (
     Bernoulli,
     Beta,
@@ -23,6 +26,7 @@ __all__ = [
     "ARDADD",
     "Bernoulli",
     "Beta",
+    "DivergenceError",
     "DropConnect",
     "Exponential",
     "Gamma",
@@ -32,9 +36,13 @@ __all__ = [
     "InverseNakagami",
     "LogUniform",
     "Model",
+    "NoiseTraining",
     "Rayleigh",
     "Uniform",
+    "fit",
+    "fit_many",
     "likelihoods",
+    "metrics",
     "mixtures",
     "networks",
 ]

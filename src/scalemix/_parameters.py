@@ -19,7 +19,8 @@ def as_parameter(value: ArrayLike) -> Real:
     """A plain number stays one, which keeps the instance hashable and free of any precision."""
     if isinstance(value, int | float | np.integer | np.floating):
         return float(value)
-    if not hasattr(value, "dtype") or not jnp.isdtype(value.dtype, ("real floating", "integral")):
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or not jnp.isdtype(dtype, ("real floating", "integral")):
         raise ValueError(f"A parameter must be a real number or an array of them, got {value!r}.")
     return as_array(value)
 

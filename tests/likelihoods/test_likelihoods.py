@@ -92,6 +92,10 @@ def test_log_prob_mean_and_variance_are_scipys(name, float64):
     np.testing.assert_allclose(case.likelihood.mean(output), twin.mean(), rtol=1e-6)
     np.testing.assert_allclose(case.likelihood.variance(output), twin.var(), rtol=1e-6)
     assert output.size == case.likelihood.num_outputs
+    if not isinstance(case.likelihood, lk.Categorical):
+        cdf = jax.vmap(case.likelihood.cdf, in_axes=(None, 0))
+        y = np.array([-1.5, -0.2, 0.0, 0.4, 1.0, 2.7])
+        np.testing.assert_allclose(cdf(output, jnp.asarray(y)), twin.cdf(y), rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -19,6 +19,10 @@ class Likelihood(eqx.Module):
 
     learned: ClassVar[tuple[str, ...]] = ()
     """Fields that training adjusts together with the network."""
+    discrete: ClassVar[bool] = False
+    """Whether targets are whole numbers."""
+    continuous_units: ClassVar[bool] = False
+    """Whether targets may be shifted and rescaled: real ones may, counts and classes may not."""
 
     @property
     @abc.abstractmethod
@@ -36,6 +40,10 @@ class Likelihood(eqx.Module):
     @abc.abstractmethod
     def variance(self, output: Array) -> Array:
         """The target's variance; for classes, that of each indicator."""
+
+    @abc.abstractmethod
+    def cdf(self, output: Array, y: ArrayLike) -> Array:
+        """The probability of a target at or below y."""
 
     @abc.abstractmethod
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
@@ -75,6 +83,7 @@ class LocationScale(Likelihood):
     floor: Real
     per_input: bool = eqx.field(static=True)
     learned = ("raw_scale",)
+    continuous_units = True
 
     @property
     def num_outputs(self) -> int:

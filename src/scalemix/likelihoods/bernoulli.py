@@ -11,6 +11,8 @@ from scalemix.likelihoods._base import Likelihood
 class Bernoulli(Likelihood):
     """`y ~ Bernoulli(sigmoid(output))`; the output is the log-odds of one."""
 
+    discrete = True
+
     @property
     def num_outputs(self) -> int:
         return 1
@@ -23,6 +25,11 @@ class Bernoulli(Likelihood):
 
     def mean(self, output):
         return jax.nn.sigmoid(self.one(output)[0])
+
+    def cdf(self, output, y):
+        y = as_array(self.target(y))
+        below_one = jnp.where(y < 0, 0.0, jax.nn.sigmoid(-self.one(output)[0]))
+        return jnp.where(y >= 1, 1.0, below_one)
 
     def variance(self, output):
         logit = self.one(output)[0]

@@ -10,6 +10,7 @@ from scalemix.likelihoods._base import Likelihood
 class Categorical(Likelihood):
     """`y ~ Categorical(softmax(output))` over `num_classes` classes."""
 
+    discrete = True
     num_classes: int = eqx.field(static=True)
 
     def __check_init__(self):
@@ -31,6 +32,9 @@ class Categorical(Likelihood):
 
     def mean(self, output):
         return jax.nn.softmax(self.one(output))
+
+    def cdf(self, output, y):
+        raise ValueError("Classes have no order, so they have no quantiles and no intervals.")
 
     def variance(self, output):
         probability = jax.nn.softmax(self.one(output))

@@ -1,6 +1,7 @@
 """A real target with Gaussian noise."""
 
 import jax
+from jax.scipy.special import ndtr
 from jaxtyping import ArrayLike
 
 from scalemix._parameters import as_array, as_parameter
@@ -22,6 +23,9 @@ class Gaussian(LocationScale):
 
     def log_prob(self, output, y):
         return log_normal(as_array(self.target(y)) - self.mean(output), self.scale(output))
+
+    def cdf(self, output, y):
+        return ndtr((as_array(self.target(y)) - self.mean(output)) / self.scale(output))
 
     def variance(self, output):
         return self.scale(output) ** 2

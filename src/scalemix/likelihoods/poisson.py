@@ -2,7 +2,7 @@
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
+from jax.scipy.special import gammaincc, gammaln
 
 from scalemix._parameters import as_array
 from scalemix.likelihoods._base import Likelihood
@@ -10,6 +10,8 @@ from scalemix.likelihoods._base import Likelihood
 
 class Poisson(Likelihood):
     """`y ~ Poisson(exp(output))`; the output is the log of the rate."""
+
+    discrete = True
 
     @property
     def num_outputs(self) -> int:
@@ -24,6 +26,10 @@ class Poisson(Likelihood):
 
     def mean(self, output):
         return jnp.exp(self.one(output)[0])
+
+    def cdf(self, output, y):
+        y = jnp.floor(as_array(self.target(y)))
+        return jnp.where(y < 0, 0.0, gammaincc(jnp.maximum(y, 0.0) + 1, self.mean(output)))
 
     def variance(self, output):
         return self.mean(output)

@@ -4,6 +4,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+from jax.scipy.special import betainc
 from jaxtyping import ArrayLike
 
 from scalemix._parameters import Real, as_array, as_parameter, require
@@ -41,6 +42,13 @@ class StudentT(LocationScale):
         error = (as_array(self.target(y)) - self.mean(output)) / scale
         normaliser = log_gamma_half_step(0.5 * dof) - 0.5 * jnp.log(math.pi * dof)
         return normaliser - jnp.log(scale) - 0.5 * (dof + 1) * jnp.log1p(error**2 / dof)
+
+    def cdf(self, output, y):
+        error = (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
+        dof = as_array(self.dof).astype(error.dtype)
+        # P(|t| > e) = I(dof / (dof + e^2); dof / 2, 1 / 2)
+        tails = betainc(0.5 * dof, jnp.full_like(dof, 0.5), dof / (dof + error**2))
+        return jnp.where(error > 0, 1 - 0.5 * tails, 0.5 * tails)
 
     def variance(self, output):
         finite = jnp.asarray(self.dof) > 2

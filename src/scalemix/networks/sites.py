@@ -44,7 +44,7 @@ def find_sites(network: PyTree) -> tuple[Site, ...]:
 
 def _site(name: str, path: tuple[Any, ...], layer: Any, rule: LayerRule) -> Site:
     kind = type(layer).__name__
-    weight = getattr(layer, rule.weight, None)
+    weight: Any = getattr(layer, rule.weight, None)
     if not hasattr(weight, "shape"):
         raise ValueError(
             f"The rule for {kind} names the weight {rule.weight!r}; layer {name!r} has no array "

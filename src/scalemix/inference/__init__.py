@@ -1,0 +1,17 @@
+"""Engines of inference and the one loop they share."""
+
+from scalemix.inference.noise import NoiseTraining
+from scalemix.inference.objectives import (
+    hierarchical,
+    importance_weighted,
+    lower_bound,
+    tail_adaptive,
+)
+
+__all__ = [
+    "NoiseTraining",
+    "hierarchical",
+    "importance_weighted",
+    "lower_bound",
+    "tail_adaptive",
+]

@@ -1,0 +1,55 @@
+"""Data for the loop, and the order in which its steps visit the rows."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+
+class Data(NamedTuple):
+    """Examples, with a weight for each: zero for the rows that only pad."""
+
+    x: Any
+    y: Any
+    weight: Any
+
+
+def stack(sets: Sequence[Data]) -> Data:
+    """Several data sets on a leading axis, the shorter ones padded with rows of weight zero."""
+    longest = max(len(data.y) for data in sets)
+
+    def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
+        if len(arrays) == 1:
+            return arrays[0][None]
+        widths = [[(0, longest - len(a))] + [(0, 0)] * (a.ndim - 1) for a in arrays]
+        return np.stack([np.pad(a, width) for a, width in zip(arrays, widths, strict=True)])
+
+    return Data(*(padded(arrays) for arrays in zip(*sets, strict=True)))
+
+
+def visits(
+    key: PRNGKeyArray, num_rows: Array, first_epoch: Array, longest: int, num_epochs: int
+) -> Array:
+    """The order of the rows in each of some epochs, `(num_epochs, longest)`; padding comes last.
+
+    An epoch's order depends on the key and the epoch alone, so that a run may be cut anywhere and
+    continued.
+    """
+
+    def order(epoch: Array) -> Array:
+        ticket = jax.random.uniform(jax.random.fold_in(key, epoch), (longest,), jnp.float32)
+        return jnp.argsort(jnp.where(jnp.arange(longest) < num_rows, ticket, 2.0))
+
+    return jax.vmap(order)(first_epoch + jnp.arange(num_epochs))
+
+
+def batch_rows(orders: Array, start: Array, num_rows: Array, num_steps: int, batch_size: int):
+    """The rows of some steps, `(num_steps, batch_size)`, from the endless stream of epochs.
+
+    `start` is the place of the first row in the first of these epochs. A row is met once an epoch.
+    """
+    place = start + jnp.arange(num_steps * batch_size)
+    return orders[place // num_rows, place % num_rows].reshape(num_steps, batch_size)

@@ -1,0 +1,62 @@
+"""States on disk: written whole or not at all, read without executing anything."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+VERSION = 1
+
+
+def write(path: Path, tree: Any, facts: dict[str, Any]) -> None:
+    """Save the arrays of a tree and some facts about the run, replacing any earlier file at once.
+
+    The file is complete before it gets its name; a crash or a full disk leaves the earlier one.
+    """
+    arrays: dict[str, Any] = {
+        f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))
+    }
+    header = json.dumps({"format": "scalemix checkpoint", "version": VERSION, **facts})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            np.savez(file, header=np.frombuffer(header.encode(), np.uint8), **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path, like: Any, fingerprint: str) -> tuple[Any, dict[str, Any]]:
+    """The tree and the facts, if the file is of the run with this fingerprint.
+
+    `like` is a tree of the same form, from which shapes and types are checked.
+    """
+    try:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            facts = json.loads(file["header"].tobytes().decode())
+            found = [file[f"leaf{i}"] for i in range(len(file.files) - 1)]
+        if facts.get("format") != "scalemix checkpoint":
+            raise ValueError("it is of another program")
+    except Exception as error:
+        raise ValueError(
+            f"{path} is not a checkpoint that can be read ({error}). Delete it to start afresh."
+        ) from None
+    leaves, treedef = jax.tree.flatten(like)
+    fits = len(found) == len(leaves) and all(
+        f.shape == np.shape(leaf) and f.dtype == leaf.dtype
+        for f, leaf in zip(found, leaves, strict=True)
+    )
+    if facts.get("version") != VERSION or facts.get("fingerprint") != fingerprint or not fits:
+        raise ValueError(
+            f"{path} is a checkpoint of another run: the model, the data, the method or the key "
+            f"differs. Pass the same ones, or delete the file to start afresh."
+        )
+    return jax.tree.unflatten(treedef, found), facts

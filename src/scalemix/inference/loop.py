@@ -1,0 +1,404 @@
+"""The one compiled loop that all engines share.
+
+Steps run on the device in chunks, many models side by side. Between chunks, and only there, Python
+looks at the objective, keeps the best state, writes checkpoints and reports progress. What a step
+does depends on the key, the step's number and the data: not on where chunks begin and end, so a
+run that was cut off and resumed is the run that was not.
+"""
+
+import abc
+import dataclasses
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix._random import noise_key
+from scalemix.inference import checkpoint as checkpoints
+from scalemix.inference.batches import Data, batch_rows, visits
+
+
+class Step(NamedTuple):
+    """What one step gives: the next state, the objective, and whatever is recorded on request."""
+
+    state: PyTree
+    objective: Array
+    recorded: dict[str, Array]
+
+
+class Engine(abc.ABC):
+    """How to infer: pure functions of one model, which the loop maps over many.
+
+    A model comes in two parts, as `eqx.partition` makes them: `state` is what the engine adjusts,
+    `fixed` is the rest. `num_data` is the number of training data, the N of every mean.
+    """
+
+    @abc.abstractmethod
+    def init(self, model: PyTree, num_steps: int) -> PyTree:
+        """The first state."""
+
+    @abc.abstractmethod
+    def step(
+        self,
+        state: PyTree,
+        model: PyTree,
+        batch: Data,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        """One step on one batch."""
+
+    @abc.abstractmethod
+    def score(self, state: PyTree, model: PyTree, data: Data, key: PRNGKeyArray) -> Array:
+        """The log-likelihood per datum of data held out, for early stopping."""
+
+    @abc.abstractmethod
+    def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:
+        """The largest value at each site, non-finite if any is, to find where a run diverged."""
+
+
+class DivergenceError(RuntimeError):
+    """The objective or a parameter is no longer finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How long, on which batches, and what happens between chunks."""
+
+    num_steps: int
+    batch_size: int | None
+    """`None` takes all data in every step."""
+    chunk_steps: int
+    patience: int
+    """Chunks without a better score before a run with held-out data stops."""
+    stream: bool
+    """Whether data stay in host memory and go to the device chunk by chunk."""
+
+
+class Progress(NamedTuple):
+    """What is reported after each chunk."""
+
+    step: int
+    num_steps: int
+    objective: float
+
+
+class Outcome(NamedTuple):
+    """The last state, or the best one where data were held out, and the run's history."""
+
+    state: PyTree
+    objective: np.ndarray
+    """(models, steps)"""
+    score: np.ndarray
+    """(models, chunks); empty where nothing was held out."""
+    recorded: dict[str, np.ndarray]
+    """(models, chunks, ...): the last step of each chunk."""
+
+
+def run(
+    engine: Engine,
+    models: PyTree,
+    data: Data,
+    held_out: Data | None,
+    num_rows: np.ndarray,
+    schedule: Schedule,
+    keys: PRNGKeyArray,
+    *,
+    report: Callable[[Progress], None] | None = None,
+    checkpoint: Path | None = None,
+    checkpoint_every: int = 10,
+    resume: bool = False,
+) -> Outcome:
+    """Run an engine on models stacked on a leading axis, each with data and a key of its own."""
+    arrays, static = eqx.partition(models, eqx.is_array)
+    state = _init(engine, arrays, static, schedule.num_steps)
+    num_models = len(num_rows)
+    memory = _Memory(
+        state=state,
+        best=state,
+        best_score=np.full(num_models, -np.inf),
+        stale=np.zeros(num_models, int),
+        objective=np.zeros((num_models, schedule.num_steps), np.float32),
+        score=np.zeros((num_models, _num_chunks(schedule)), np.float32),
+        recorded={},
+    )
+    chunks = _Chunks(engine, arrays, static, data, num_rows, schedule, keys)
+    for name, shape, dtype in chunks.recorded_arrays(state):
+        memory.recorded[name] = np.zeros((num_models, _num_chunks(schedule), *shape), dtype)
+    done, stopped = 0, False
+    fingerprint = ""
+    if checkpoint is not None:
+        fingerprint = _fingerprint(engine, models, data, num_rows, schedule, keys)
+        if checkpoint.exists():
+            if not resume:
+                raise ValueError(
+                    f"{checkpoint} exists. Pass resume=True to continue that run, or delete it."
+                )
+            memory, facts = checkpoints.read(checkpoint, memory, fingerprint)
+            done, stopped = facts["steps"], facts["stopped"]
+
+    def save() -> None:
+        if checkpoint is not None:
+            facts = {"fingerprint": fingerprint, "steps": done, "stopped": stopped}
+            checkpoints.write(checkpoint, memory, facts)
+
+    try:
+        while done < schedule.num_steps and not stopped:
+            count = min(schedule.chunk_steps, schedule.num_steps - done)
+            state, objective, recorded = chunks.run(memory.state, done, count)
+            if not (np.isfinite(objective).all() and _all_finite(state)):
+                raise DivergenceError(chunks.explain(memory.state, done, count))
+            index = done // schedule.chunk_steps
+            memory.objective[:, done : done + count] = objective
+            for name, value in recorded.items():
+                memory.recorded[name][:, index] = value
+            memory = memory._replace(state=state)
+            if held_out is not None:
+                score = chunks.score(state, held_out)
+                memory.score[:, index] = score
+                memory = _keep_best(memory, score)
+                stopped = bool(np.all(memory.stale > schedule.patience))
+            done += count
+            if report is not None:
+                report(Progress(done, schedule.num_steps, float(objective[:, -1].mean())))
+            if (index + 1) % checkpoint_every == 0 or done == schedule.num_steps or stopped:
+                save()
+    except KeyboardInterrupt:
+        save()
+        raise
+    num_chunks = -(-done // schedule.chunk_steps)
+    return Outcome(
+        state=memory.state if held_out is None else memory.best,
+        objective=memory.objective[:, :done],
+        score=memory.score[:, : num_chunks if held_out is not None else 0],
+        recorded={name: value[:, :num_chunks] for name, value in memory.recorded.items()},
+    )
+
+
+class _Memory(NamedTuple):
+    """All that a run carries from chunk to chunk, and so all that a checkpoint holds."""
+
+    state: PyTree
+    best: PyTree
+    best_score: np.ndarray
+    stale: np.ndarray
+    objective: np.ndarray
+    score: np.ndarray
+    recorded: dict[str, np.ndarray]
+
+
+def _keep_best(memory: _Memory, score: np.ndarray) -> _Memory:
+    better = score > memory.best_score
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(better.reshape((-1,) + (1,) * (jnp.ndim(new) - 1)), new, old)
+
+    return memory._replace(
+        best=jax.tree.map(choose, memory.state, memory.best),
+        best_score=np.where(better, score, memory.best_score),
+        stale=np.where(better, 0, memory.stale + 1),
+    )
+
+
+class _Chunks:
+    """The compiled programs of one run, and the data they read."""
+
+    def __init__(self, engine, arrays, static, data, num_rows, schedule, keys):
+        self.engine, self.arrays, self.static = engine, arrays, static
+        self.schedule = schedule
+        self.rows_on_host = [int(n) for n in num_rows]
+        self.num_data = jnp.asarray(data.weight.sum(axis=1))
+        self.num_rows = jnp.asarray(num_rows, jnp.int32)
+        self.longest = data.weight.shape[1]
+        order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+        self.order_keys, self.step_keys = order_keys, jax.vmap(noise_key)(step_keys)
+        self.data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
+        self.orders: tuple[list[int], Array] | None = None
+
+    def run(self, state: PyTree, start: int, count: int) -> tuple[PyTree, np.ndarray, dict]:
+        """So many steps from this one on."""
+        data, rows = self._batches(start)
+        state, objective, recorded = _run_chunk(
+            self.engine, self.schedule, self.static, state, self.arrays, data, rows,
+            self.num_data, self.step_keys, jnp.int32(start), jnp.int32(count),
+        )  # fmt: skip
+        return state, np.asarray(objective)[:, :count], jax.tree.map(np.asarray, recorded)
+
+    def _batches(self, start: int) -> tuple[Data, Array | None]:
+        size, steps = self.schedule.batch_size, self.schedule.chunk_steps
+        if size is None:
+            return self.data, None
+        epochs = [start * size // n for n in self.rows_on_host]
+        if self.orders is None or self.orders[0] != epochs:
+            reach = steps * size // min(self.rows_on_host) + 2
+            first = jnp.asarray(epochs, jnp.int32)
+            orders = _visits(self.order_keys, self.num_rows, first, self.longest, reach)
+            self.orders = epochs, orders
+        places = jnp.asarray([start * size % n for n in self.rows_on_host], jnp.int32)
+        rows = _batch_rows(self.orders[1], places, self.num_rows, steps, size)
+        if not self.schedule.stream:
+            return self.data, rows
+        # Only the rows of this chunk go to the device.
+        on_host = np.asarray(rows)
+        gathered = [np.stack([a[m][chosen] for m, chosen in enumerate(on_host)]) for a in self.data]
+        return Data(*map(jnp.asarray, gathered)), None
+
+    def score(self, state: PyTree, held_out: Data) -> np.ndarray:
+        """The score of each model on its held-out data, always under the same noise."""
+        held_out = jax.tree.map(jnp.asarray, held_out)
+        score = _score(self.engine, self.static, state, self.arrays, held_out, self.step_keys)
+        return np.asarray(score, float)
+
+    def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
+        """Name, shape and type of what one model's step records."""
+        data, rows = self._batches(0)
+        _, _, recorded = eqx.filter_eval_shape(
+            _run_chunk, self.engine, self.schedule, self.static, state, self.arrays, data, rows,
+            self.num_data, self.step_keys, jnp.int32(0), jnp.int32(0),
+        )  # fmt: skip
+        return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
+
+    def explain(self, state: PyTree, start: int, count: int) -> str:
+        """Where and when a chunk went wrong, found by running it again step by step."""
+        low, high = 0, count
+        while high - low > 1:
+            # Once non-finite, always non-finite: halve the steps that are known to be good.
+            middle = (low + high) // 2
+            trial, objective, _ = self.run(state, start, middle)
+            good = np.isfinite(objective).all() and _all_finite(trial)
+            low, high = (middle, high) if good else (low, middle)
+        before = self.run(state, start, low)[0] if low else state
+        after, objective, _ = self.run(state, start, low + 1)
+        found = []
+        for when in (before, after):
+            values = _magnitudes(
+                self.engine, self.static, when, self.arrays, self.step_keys, start + low
+            )
+            for name, value in values.items():
+                bad = np.flatnonzero(~np.isfinite(np.asarray(value)))
+                if bad.size and not found:
+                    found = [int(bad[0]), name]
+        if found:
+            which, site = found
+            where = f"the values at {site!r} are no longer finite"
+        else:
+            which = int(np.flatnonzero(~np.isfinite(objective[:, -1]))[0])
+            where = "the likelihood of the targets is no longer finite"
+        model = f" of model {which}" if len(self.rows_on_host) > 1 else ""
+        return (
+            f"Training{model} diverged at step {start + low}: {where}. Try a smaller learning "
+            f"rate, a smaller prior scale, a higher noise floor of the likelihood, or a mixture "
+            f"with lighter tails."
+        )
+
+
+@eqx.filter_jit
+def _init(engine: Engine, arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
+    return jax.vmap(lambda a: engine.init(eqx.combine(a, static), num_steps))(arrays)
+
+
+@eqx.filter_jit
+def _run_chunk(
+    engine: Engine, schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data,
+    rows: Array | None, num_data: Array, keys: PRNGKeyArray, start: Array, count: Array,
+) -> tuple[PyTree, Array, dict[str, Array]]:  # fmt: skip
+    """`count` steps from `start` on. The count is data, so that every chunk is one program."""
+
+    def one(state, arrays, data, rows, num_data, key, i) -> Step:
+        if rows is not None:
+            batch = jax.tree.map(lambda a: a[rows[i]], data)
+        elif schedule.stream and schedule.batch_size is not None:
+            batch = jax.tree.map(lambda a: a[i], data)
+        else:
+            batch = data
+        return engine.step(
+            state, eqx.combine(arrays, static), batch, num_data, schedule.num_steps,
+            jax.random.fold_in(key, start + i),
+        )  # fmt: skip
+
+    def steps(state, i) -> Step:
+        return jax.vmap(lambda s, a, d, r, n, k: one(s, a, d, r, n, k, i))(
+            state, arrays, data, rows, num_data, keys
+        )
+
+    def body(i: Array, carry):
+        state, objectives, _ = carry
+        state, objective, recorded = steps(state, i)
+        return state, objectives.at[:, i].set(objective), recorded
+
+    blank = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
+    )
+    objectives = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
+    return jax.lax.fori_loop(0, count, body, (state, objectives, blank))
+
+
+def _all_finite(state: PyTree) -> bool:
+    return bool(_finite_flag(eqx.filter(state, eqx.is_inexact_array)))
+
+
+@jax.jit
+def _finite_flag(arrays: PyTree) -> Array:
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
+
+
+@eqx.filter_jit
+def _score(engine, static, state, arrays, held_out, keys):
+    def one(state, arrays, data, key):
+        # A step that training never reaches.
+        key = jax.random.fold_in(key, 2**32 - 1)
+        return engine.score(state, eqx.combine(arrays, static), data, key)
+
+    return jax.vmap(one)(state, arrays, held_out, keys)
+
+
+@eqx.filter_jit
+def _magnitudes(engine, static, state, arrays, keys, step):
+    def one(state, arrays, key):
+        model = eqx.combine(arrays, static)
+        return engine.magnitudes(state, model, jax.random.fold_in(key, step))
+
+    return jax.vmap(one)(state, arrays, keys)
+
+
+@eqx.filter_jit
+def _visits(keys, num_rows, first_epoch, longest, num_epochs):
+    def one(key, rows, first):
+        return visits(key, rows, first, longest, num_epochs)
+
+    return jax.vmap(one)(keys, num_rows, first_epoch)
+
+
+@eqx.filter_jit
+def _batch_rows(orders, start, num_rows, num_steps, batch_size):
+    def one(orders, start, rows):
+        return batch_rows(orders, start, rows, num_steps, batch_size)
+
+    return jax.vmap(one)(orders, start, num_rows)
+
+
+def _num_chunks(schedule: Schedule) -> int:
+    return -(-schedule.num_steps // schedule.chunk_steps)
+
+
+def _fingerprint(engine, models, data, num_rows, schedule, keys) -> str:
+    """Equal for two runs that are the same, and, but for hash collisions, for no others."""
+    arrays, static = eqx.partition(models, eqx.is_array)
+    digest = hashlib.sha256()
+    # The address of a function says nothing about it and differs between processes.
+    described = repr((engine, schedule, eqx.tree_pformat(static)))
+    digest.update(re.sub(r" at 0x[0-9a-f]+", "", described).encode())
+    digest.update(np.asarray(jax.random.key_data(keys)).tobytes())
+    for leaf in [*jax.tree.leaves(arrays), *data, num_rows]:
+        leaf = np.ascontiguousarray(leaf)
+        digest.update(f"{leaf.shape}{leaf.dtype}".encode())
+        digest.update(leaf.tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,151 @@
+"""Noise training: dropout, and its kin, as marginal MAP inference under the prior."""
+
+import dataclasses
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.inference.batches import Data
+from scalemix.inference.loop import Engine, Step
+from scalemix.inference.objectives import OBJECTIVES, Weighting, importance_weights
+from scalemix.inference.training import Training
+from scalemix.model import Model
+
+ObjectiveName = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
+# Rows of held-out data that are scored side by side.
+SCORED_TOGETHER = 512
+
+
+class NoiseState(NamedTuple):
+    """What noise training adjusts: the learnable leaves of the model, and the optimiser's state."""
+
+    learned: PyTree
+    optimizer: PyTree
+
+
+@dataclasses.dataclass(frozen=True)
+class NoiseTraining(Training, Engine):
+    """Train the weights under noise drawn from the prior, by one of four objectives.
+
+    `lower_bound` is dropout as everyone knows it. `importance_weighted` is a tighter bound.
+    `tail_adaptive` weighs draws by rank. `hierarchical` has no noise in the network: the penalty
+    holds its effect. `noise_sharing` says who shares a draw, and `weighting` who weighs them: each
+    example for itself unless a draw is shared by the batch. With `record_weights` the posterior's
+    history holds the importance weights of the last step of every chunk.
+    """
+
+    objective: ObjectiveName = "lower_bound"
+    num_draws: int = 10
+    noise_sharing: Literal["example", "batch"] = "example"
+    weighting: Weighting | None = None
+    record_weights: bool = False
+
+    def __post_init__(self):
+        self.check()
+        if self.objective not in OBJECTIVES:
+            raise ValueError(
+                f"objective must be one of {', '.join(OBJECTIVES)}; got {self.objective!r}."
+            )
+        if self.num_draws < 1:
+            raise ValueError(f"num_draws must be at least 1, got {self.num_draws}.")
+        if self.noise_sharing not in ("example", "batch"):
+            raise ValueError(
+                f"noise_sharing must be 'example' or 'batch', got {self.noise_sharing!r}. A "
+                f"network that takes a whole sequence as one example has one draw for it."
+            )
+        if self.noise_sharing == "batch" and self.weighting == "example":
+            raise ValueError("A draw shared by the batch can only be weighed by the batch.")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the network is trained, and predicts, without noise."""
+        return self.objective == "hierarchical"
+
+    def check_model(self, model: Model) -> None:
+        """Raise `ValueError` for a prior that this objective cannot use."""
+        if not self.deterministic:
+            # A family that cannot be sampled says so.
+            jax.eval_shape(lambda: model.draw(key=jax.random.key(0)))
+            return
+        for name, structure in model.structures.items():
+            for mixture in structure.groups.values():
+                if not np.all(np.isfinite(mixture.inverse_square_mean)):
+                    raise ValueError(
+                        f"The hierarchical objective needs E[xi^-2], which is infinite for "
+                        f"{mixture!r} on {name!r}. It is finite for InverseGamma and "
+                        f"InverseNakagami, Gamma with shape above 1, Beta with a above 2, and "
+                        f"Uniform with low above 0. Or use another objective."
+                    )
+
+    def init(self, model: Model, num_steps: int) -> NoiseState:
+        learned = eqx.filter(model, model.learnable())
+        return NoiseState(learned, self.build_optimizer(num_steps).init(learned))
+
+    def step(
+        self,
+        state: NoiseState,
+        model: Model,
+        batch: Data,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        _, fixed = eqx.partition(model, model.learnable())
+        weighting = self.weighting or ("batch" if self.noise_sharing == "batch" else "example")
+        parametrization = "hierarchical" if self.deterministic else "expanded"
+
+        def loss(learned: PyTree) -> tuple[Array, Array]:
+            current = eqx.combine(learned, fixed)
+            values = self._log_likelihoods(current, batch, key)
+            objective = OBJECTIVES[self.objective](values, batch.weight, weighting=weighting)
+            return current.penalty(parametrization) / num_data - objective, values
+
+        (negative, values), slope = jax.value_and_grad(loss, has_aux=True)(state.learned)
+        learned, optimizer = self.descend(state.learned, state.optimizer, slope, num_steps)
+        recorded = {}
+        if self.record_weights:
+            totals = values if weighting == "example" else jnp.sum(values, axis=1, keepdims=True)
+            recorded["importance_weights"] = importance_weights(self.objective, totals)
+        return Step(NoiseState(learned, optimizer), -negative, recorded)
+
+    def _log_likelihoods(self, model: Model, batch: Data, key: PRNGKeyArray) -> Array:
+        """`l[s, n]`: draws first, examples second."""
+        if self.deterministic:
+            outputs = jax.vmap(model.network)(batch.x)[None]
+        else:
+            per_draw = () if self.noise_sharing == "batch" else batch.weight.shape
+            scales = model.draw((self.num_draws, *per_draw), key=key)
+            outputs = jax.vmap(
+                lambda drawn: model.outputs(batch.x, drawn, noise_sharing=self.noise_sharing)
+            )(scales)
+        log_prob = jax.vmap(model.likelihood.log_prob)
+        return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
+
+    def score(self, state: NoiseState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
+        _, fixed = eqx.partition(model, model.learnable())
+        current = eqx.combine(state.learned, fixed)
+        scales = None if self.deterministic else current.draw((self.num_draws,), key=key)
+
+        def one(x: Array, y: Array) -> Array:
+            def under(drawn) -> Array:
+                network = current.network if drawn is None else current.with_scales(drawn)
+                return current.likelihood.log_prob(network(x), y)
+
+            values = under(None)[None] if scales is None else jax.vmap(under)(scales)
+            return jax.nn.logsumexp(values) - jnp.log(values.shape[0])
+
+        values = jax.lax.map(lambda row: one(*row), data[:2], batch_size=SCORED_TOGETHER)
+        return jnp.sum(jnp.where(data.weight > 0, values, 0.0) * data.weight) / data.weight.sum()
+
+    def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+        learned = {site.name: site.weight(state.learned.network) for site in model.sites}
+        return {name: jnp.max(jnp.abs(weight)) for name, weight in learned.items()}
+
+    def finish(self, state: NoiseState, model: Model) -> Model:
+        """The model with what was learned in place of what it began with."""
+        _, fixed = eqx.partition(model, model.learnable())
+        return eqx.combine(state.learned, fixed)

@@ -1,0 +1,118 @@
+"""Objectives of noise training: arrays in, a scalar out, to be maximised.
+
+`log_likelihoods[s, n]` is `l_s = log p(y_n | x_n, W, Xi_s)`: draws first, examples second. With
+`weighting="example"` each example weighs its own draws (noise was drawn for each example); with
+`"batch"` a draw is one for the whole batch, and its log-likelihood is the batch's sum. Every
+objective is per datum: divided by the number of examples, or by the sum of `example_weights`
+(zero for padding).
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+Weighting = Literal["example", "batch"]
+Objective = Callable[..., Array]
+
+
+def _per_datum(
+    over_draws: Callable[[Array], Array],
+    log_likelihoods: Array,
+    example_weights: Array | None,
+    weighting: Weighting,
+) -> Array:
+    """Reduce over draws, then over examples; or, for a shared draw, the other way round."""
+    if example_weights is None:
+        example_weights = jnp.ones_like(log_likelihoods[0])
+    count = jnp.sum(example_weights)
+    # A weight of zero must also silence what is not finite.
+    counted = jnp.where(example_weights > 0, log_likelihoods, 0.0)
+    if weighting == "batch":
+        return over_draws(jnp.sum(counted * example_weights[None, :], axis=1)) / count
+    return jnp.sum(over_draws(counted) * example_weights) / count
+
+
+def lower_bound(
+    log_likelihoods: Array,
+    example_weights: Array | None = None,
+    *,
+    weighting: Weighting = "example",
+) -> Array:
+    """`mean_s l_s`: what dropout maximises."""
+    return _per_datum(
+        lambda values: jnp.mean(values, axis=0), log_likelihoods, example_weights, weighting
+    )
+
+
+def importance_weighted(
+    log_likelihoods: Array,
+    example_weights: Array | None = None,
+    *,
+    weighting: Weighting = "example",
+) -> Array:
+    """`log (1/S) sum_s exp l_s`: tighter for every extra draw; one draw is the lower bound."""
+
+    def log_mean_exp(values: Array) -> Array:
+        return jax.nn.logsumexp(values, axis=0) - jnp.log(values.shape[0])
+
+    return _per_datum(log_mean_exp, log_likelihoods, example_weights, weighting)
+
+
+def tail_adaptive(
+    log_likelihoods: Array,
+    example_weights: Array | None = None,
+    *,
+    weighting: Weighting = "example",
+) -> Array:
+    """`sum_s w_s l_s` with weights by rank, constant in the gradient."""
+
+    def by_rank(values: Array) -> Array:
+        return jnp.sum(tail_adaptive_weights(values) * values, axis=0)
+
+    return _per_datum(by_rank, log_likelihoods, example_weights, weighting)
+
+
+def tail_adaptive_weights(log_likelihoods: Array) -> Array:
+    """`w_s ~ 1 / #{k : l_k >= l_s}`, normalised over draws: the best draw has rank one."""
+    # Draws that tie share the larger count.
+    fixed = jax.lax.stop_gradient(log_likelihoods)
+    ranks = jnp.sum(fixed[None] >= fixed[:, None], axis=1).astype(fixed.dtype)
+    return (1 / ranks) / jnp.sum(1 / ranks, axis=0, keepdims=True)
+
+
+def hierarchical(
+    log_likelihoods: Array,
+    example_weights: Array | None = None,
+    *,
+    weighting: Weighting = "example",
+) -> Array:
+    """`log p(y | x, W)` with no noise in the network (the paper's MN-HP).
+
+    The noise is in the penalty instead: each weight's square counts `E[xi^-2]` times.
+    """
+    if log_likelihoods.shape[0] != 1:
+        raise ValueError(
+            f"The hierarchical objective has no noise in the network and takes one row of "
+            f"log-likelihoods, got {log_likelihoods.shape[0]}."
+        )
+    return lower_bound(log_likelihoods, example_weights, weighting=weighting)
+
+
+def importance_weights(objective: str, log_likelihoods: Array) -> Array:
+    """The weight that each draw has in the objective's gradient; they sum to one over draws."""
+    if objective == "importance_weighted":
+        return jax.nn.softmax(log_likelihoods, axis=0)
+    if objective == "tail_adaptive":
+        return tail_adaptive_weights(log_likelihoods)
+    return jnp.full_like(log_likelihoods, 1 / log_likelihoods.shape[0])
+
+
+OBJECTIVES: dict[str, Objective] = {
+    "lower_bound": lower_bound,
+    "importance_weighted": importance_weighted,
+    "tail_adaptive": tail_adaptive,
+    "hierarchical": hierarchical,
+}

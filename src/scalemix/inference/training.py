@@ -1,0 +1,69 @@
+"""What all engines that train by gradient steps have in common."""
+
+import dataclasses
+
+import jax
+import optax
+from jaxtyping import PyTree
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Training:
+    """How long to train, on which batches, with which steps.
+
+    Give `steps` or `epochs`. `batch_size=None` takes all data in every step. The optimiser is Adam
+    with a rate that falls from `learning_rate` to zero along a cosine, unless `optimizer` is given.
+    With `validation_fraction` that part of the training data is held out; the state that scores
+    best on it is kept, and training stops after `patience` chunks of `chunk_steps` steps without
+    a better one. Data beyond `stream_above` bytes stay in host memory and go to the device chunk
+    by chunk.
+    """
+
+    steps: int | None = None
+    epochs: float | None = None
+    batch_size: int | None = 32
+    learning_rate: float = 5e-3
+    optimizer: optax.GradientTransformation | None = None
+    validation_fraction: float = 0.0
+    patience: int = 10
+    chunk_steps: int = 200
+    stream_above: int = 2 * 1024**3
+
+    def check(self) -> None:
+        """Raise `ValueError` for what cannot be."""
+        if self.steps is not None and self.epochs is not None:
+            raise ValueError("Give steps or epochs, not both.")
+        for name in ("steps", "epochs", "batch_size"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise ValueError(f"{name} must be positive, got {value}.")
+        for name in ("learning_rate", "chunk_steps", "patience"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(
+                f"validation_fraction must lie in [0, 1), got {self.validation_fraction}."
+            )
+
+    def num_steps(self, num_rows: int) -> int:
+        """The number of steps for so many rows of data; 5,000 where neither is given."""
+        if self.epochs is not None:
+            return max(
+                1, round(self.epochs * num_rows / min(self.batch_size or num_rows, num_rows))
+            )
+        return 5_000 if self.steps is None else self.steps
+
+    def descend(
+        self, learned: PyTree, state: PyTree, slope: PyTree, num_steps: int
+    ) -> tuple[PyTree, PyTree]:
+        """What is learned, and the optimiser's state, one step further."""
+        # Optax counts steps in integers and multiplies floats by them.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, state = self.build_optimizer(num_steps).update(slope, state, learned)
+            return optax.apply_updates(learned, updates), state
+
+    def build_optimizer(self, num_steps: int) -> optax.GradientTransformation:
+        """The optimiser for a run of this length."""
+        if self.optimizer is not None:
+            return self.optimizer
+        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, num_steps))

@@ -1,0 +1,122 @@
+"""What a fit returns."""
+
+import abc
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.model import Model
+from scalemix.predictive import Predictive, Regime
+from scalemix.scaling import Scaling
+
+
+class History(NamedTuple):
+    """How the fit went."""
+
+    objective: np.ndarray
+    """Each step's objective, per datum."""
+    score: np.ndarray
+    """The held-out log-likelihood per datum after each chunk; empty if nothing was held out."""
+    recorded: dict[str, np.ndarray]
+    """What was recorded on request, one entry a chunk."""
+
+
+class Networks(eqx.Module):
+    """Networks that can be drawn: the part of a posterior that predictions are made of.
+
+    It holds nothing but what a draw needs, so that posteriors of one kind share compiled code.
+    """
+
+    @property
+    @abc.abstractmethod
+    def default_draws(self) -> int:
+        """How many draws a prediction takes if nothing is said."""
+
+    @abc.abstractmethod
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
+        """The network of one draw."""
+
+
+class NoisyNetworks(Networks):
+    """One set of weights under noise drawn from its prior."""
+
+    model: Model
+
+    @property
+    def default_draws(self) -> int:
+        return 100
+
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
+        return self.model.with_scales(self.model.draw(key=key))
+
+
+class OneNetwork(Networks):
+    """One set of weights and no noise."""
+
+    model: Model
+
+    @property
+    def default_draws(self) -> int:
+        return 1
+
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
+        return self.model.network
+
+
+class Posterior(eqx.Module):
+    """What is believed about a network after the data.
+
+    `model` holds what was learned: the network's weights, the likelihood's noise. `networks` draws
+    from what is still uncertain.
+    """
+
+    model: Model
+    networks: Networks
+    scaling: Scaling
+    history: History
+    key: PRNGKeyArray
+    """The key of predictions that are given none, so that they too are repeatable."""
+
+    def predict(
+        self, x: Any, *, num_draws: int | None = None, key: PRNGKeyArray | None = None
+    ) -> Predictive:
+        """The predictive distribution of the targets of some inputs.
+
+        Nothing is computed yet, and whatever is asked of the result is computed in blocks of rows:
+        memory is bounded whatever the numbers of rows and draws. Inputs and results are on the
+        scale of the data that were fitted.
+        """
+        num_draws = self.networks.default_draws if num_draws is None else num_draws
+        if num_draws < 1:
+            raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
+        key = self.key if key is None else key
+        regime = Regime(self.networks, self.model.likelihood, self.scaling, key)
+        return Predictive(regime, check_inputs(x, self.model), num_draws)
+
+
+def check_inputs(x: Any, model: Model) -> np.ndarray:
+    """Inputs as an array that the model's network takes row by row, or a `ValueError`."""
+    x = np.asarray(x)
+    if x.dtype == object or not np.issubdtype(x.dtype, np.number):
+        raise ValueError(f"x must be numbers, got the type {x.dtype}.")
+    if np.issubdtype(x.dtype, np.floating):
+        dtypes = [leaf.dtype for leaf in model.weights.values()]
+        x = x.astype(dtypes[0] if dtypes else np.float32)
+        if not np.isfinite(x).all():
+            where = np.argwhere(~np.isfinite(x))[0]
+            place = f"row {where[0]}" + (f", column {where[1]}" if x.ndim == 2 else "")
+            raise ValueError(f"x is not finite at {place}. Remove or impute such values first.")
+    if x.ndim == 0:
+        raise ValueError("x must hold examples along its first axis, got a single number.")
+    try:
+        eqx.filter_eval_shape(model.network, jax.ShapeDtypeStruct(x.shape[1:], x.dtype))
+    except Exception as error:
+        reason = str(error).strip().splitlines()
+        raise ValueError(
+            f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
+            f"the shape {x.shape}: {reason[0] if reason else type(error).__name__}"
+        ) from error
+    return x

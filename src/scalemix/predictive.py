@@ -1,0 +1,215 @@
+"""Predictive distributions that stream over rows and draws."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.likelihoods import Likelihood
+from scalemix.scaling import Scaling
+
+# Outputs held at a time, as a count of numbers: 32 MB in float32.
+OUTPUTS_AT_A_TIME = 8 * 1024**2
+ROWS_AT_A_TIME = 8192
+# Draws go through the network side by side until they make up so many rows.
+ROWS_TOGETHER = 2048
+BISECTIONS = 60
+
+
+class Regime(NamedTuple):
+    """Where outputs come from and what they mean."""
+
+    network: Callable[[Array, PRNGKeyArray], Any]
+    """(index, key) -> the network of one draw."""
+    likelihood: Likelihood
+    scaling: Scaling
+    key: PRNGKeyArray
+
+
+class Predictive:
+    """The distribution of targets: the average of the likelihood over draws of the network.
+
+    `std` has two parts, `std^2 = epistemic^2 + aleatoric^2`: what more data could tell, and what
+    they could not. Arrays have one entry a row; for classes, one a row and class.
+    """
+
+    def __init__(self, regime: Regime, x: np.ndarray, num_draws: int):
+        self.num_draws = num_draws
+        self._regime, self._x = regime, x
+        self._float = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32
+
+    def __len__(self) -> int:
+        return len(self._x)
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean of the target; for classes, their probabilities."""
+        return self._moments[0] * self._regime.scaling.y_scale + self._regime.scaling.y_mean
+
+    @property
+    def std(self) -> np.ndarray:
+        """The standard deviation of the target."""
+        return np.sqrt(self._moments[1] + self._moments[2]) * self._regime.scaling.y_scale
+
+    @property
+    def epistemic(self) -> np.ndarray:
+        """The part of `std` from not knowing the network: the spread of its means."""
+        return np.sqrt(self._moments[1]) * self._regime.scaling.y_scale
+
+    @property
+    def aleatoric(self) -> np.ndarray:
+        """The part of `std` that the likelihood has under every network."""
+        return np.sqrt(self._moments[2]) * self._regime.scaling.y_scale
+
+    @cached_property
+    def _moments(self) -> tuple[np.ndarray, ...]:
+        return self._stream(_moments)
+
+    def log_prob(self, y: Any) -> np.ndarray:
+        """`log (1/S) sum_s p(y | x, W_s)` for each row: a log density, or a log mass."""
+        (value,) = self._stream(_log_prob, self._targets(y))
+        return value - np.log(self._regime.scaling.y_scale)
+
+    def cdf(self, y: Any) -> np.ndarray:
+        """The probability of a target at or below y, for each row."""
+        return self._stream(_cdf, self._targets(y))[0]
+
+    def quantile(self, q: float) -> np.ndarray:
+        """The value that a target exceeds with probability 1 - q, for each row."""
+        if not 0 < q < 1:
+            raise ValueError(f"A quantile's level must lie in (0, 1), got {q}.")
+        levels = np.full(len(self), q, self._float)
+        (value,) = self._stream(_quantile, levels)
+        return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
+
+    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """The lower and upper ends of the central interval of this probability."""
+        if not 0 < probability < 1:
+            raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
+        tail = 0.5 * (1 - probability)
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    def absolute_error(self, y: Any) -> np.ndarray:
+        """`mean_s |y - f_s(x)|` for each row: the error of single draws, not of their mean."""
+        return self._stream(_absolute_error, self._targets(y))[0] * self._regime.scaling.y_scale
+
+    def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
+        """Targets, `(num, rows)`: of a network drawn anew for each."""
+        draws = Predictive(self._regime._replace(key=key), self._x, num)
+        sampler = _Sampler(jax.random.fold_in(key, 1))
+        (samples,) = draws._stream(sampler, np.arange(len(self), dtype=np.uint32))
+        scaling = self._regime.scaling
+        # Draws first in the result, rows second, as in the objectives.
+        moved = np.moveaxis(samples, 1, 0)
+        if not self._regime.likelihood.continuous_units:
+            return moved
+        return moved * scaling.y_scale + scaling.y_mean
+
+    def _targets(self, y: Any) -> np.ndarray:
+        y = np.asarray(y)
+        if y.shape[:1] != (len(self),):
+            raise ValueError(f"y has {y.shape[:1]} rows, the prediction {len(self)}.")
+        if y.ndim > 1:
+            raise ValueError(f"y must have one target a row, got the shape {y.shape}.")
+        if not np.isfinite(y).all():
+            raise ValueError(f"y is not finite at row {np.argwhere(~np.isfinite(y))[0][0]}.")
+        if np.issubdtype(y.dtype, np.integer) and not self._regime.likelihood.continuous_units:
+            return y.astype(np.int32)
+        return self._regime.scaling.targets(y.astype(np.float64)).astype(self._float)
+
+    def _stream(self, statistic: Callable[..., Any], *by_row: np.ndarray) -> tuple[np.ndarray, ...]:
+        """A statistic of all draws' outputs, block of rows by block of rows."""
+        regime, total = self._regime, len(self)
+        cap = OUTPUTS_AT_A_TIME // (self.num_draws * regime.likelihood.num_outputs)
+        block = max(1, min(cap, ROWS_AT_A_TIME, 1 << max(total - 1, 0).bit_length()))
+        results = []
+        for start in range(0, max(total, 1), block):
+            rows = slice(start, start + block)
+            x = regime.scaling.inputs(self._x[rows])
+            # One shape for every block: the last is filled up and cut again.
+            fill = block - len(x)
+            padded = [
+                np.concatenate([a, np.zeros((fill, *a.shape[1:]), a.dtype)])
+                for a in (x, *(a[rows] for a in by_row))
+            ]
+            found = _block(
+                regime.network, regime.likelihood, statistic, self.num_draws, regime.key, *padded
+            )
+            results.append([np.asarray(value)[: block - fill] for value in found])
+        return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
+
+
+@eqx.filter_jit
+def _block(network, likelihood, statistic, num_draws: int, key, x: Any, *by_row: Any):
+    """The statistic for one block of rows. Draws are the same for every block."""
+
+    def outputs_of(draw: tuple[Array, PRNGKeyArray]) -> Array:
+        values = jax.vmap(network(*draw))(x)
+        return values.reshape(x.shape[0], likelihood.num_outputs)
+
+    draws = jnp.arange(num_draws), jax.random.split(key, num_draws)
+    together = max(1, min(num_draws, ROWS_TOGETHER // max(x.shape[0], 1)))
+    outputs = jax.lax.map(outputs_of, draws, batch_size=together)
+    return jax.vmap(
+        lambda out, *rest: statistic(likelihood, out, *rest), in_axes=(1, *[0] * len(by_row))
+    )(outputs, *by_row)
+
+
+# What follows is of one row: `outputs[s]` is draw s.
+
+
+def _moments(likelihood: Likelihood, outputs: Array) -> tuple[Array, Array, Array]:
+    means, variances = jax.vmap(likelihood.mean)(outputs), jax.vmap(likelihood.variance)(outputs)
+    return jnp.mean(means, axis=0), jnp.var(means, axis=0), jnp.mean(variances, axis=0)
+
+
+def _log_prob(likelihood: Likelihood, outputs: Array, y: Array) -> tuple[Array]:
+    values = jax.vmap(lambda out: likelihood.log_prob(out, y))(outputs)
+    return (jax.nn.logsumexp(values) - jnp.log(values.shape[0]),)
+
+
+def _cdf(likelihood: Likelihood, outputs: Array, y: Array) -> tuple[Array]:
+    return (jnp.mean(jax.vmap(lambda out: likelihood.cdf(out, y))(outputs)),)
+
+
+def _absolute_error(likelihood: Likelihood, outputs: Array, y: Array) -> tuple[Array]:
+    return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - jax.vmap(likelihood.mean)(outputs))),)
+
+
+def _quantile(likelihood: Likelihood, outputs: Array, level: Array) -> tuple[Array]:
+    """The root of `cdf(y) = level`, by bisection."""
+    mean, between, within = _moments(likelihood, outputs)
+    spread = jnp.sqrt(between + within)
+    spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
+
+    # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
+    def at(u: Array) -> Array:
+        return mean + spread * jnp.sinh(u)
+
+    def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        (below,) = _cdf(likelihood, outputs, at(middle))
+        is_low = below < level
+        return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
+
+    ends = jnp.full_like(mean, -30.0), jnp.full_like(mean, 30.0)
+    low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
+    if likelihood.discrete:
+        return (jnp.floor(at(high) + 1e-3),)
+    return (at(0.5 * (low + high)),)
+
+
+class _Sampler(eqx.Module):
+    """A target for each draw, with randomness of its own for each row."""
+
+    key: PRNGKeyArray
+
+    def __call__(self, likelihood: Likelihood, outputs: Array, row: Array) -> tuple[Array]:
+        keys = jax.random.split(jax.random.fold_in(self.key, row), outputs.shape[0])
+        return (jax.vmap(lambda out, k: likelihood.sample(out, key=k))(outputs, keys),)

@@ -1,0 +1,381 @@
+"""The front door, and the loop behind it."""
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scalemix as sx
+from scalemix.inference import loop
+from scalemix.inference.batches import batch_rows, visits
+from scalemix.networks import MLP
+
+KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = 5.0 + 3.0 * np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
+
+
+def build(key=KEY, mixture=None):
+    mixture = mixture or sx.Bernoulli(0.95)
+    return sx.Model(MLP(3, "scalar", 8, 1, key=key), sx.ARD(mixture), sx.likelihoods.Gaussian())
+
+
+METHOD = sx.NoiseTraining(steps=50, chunk_steps=10, num_draws=2)
+
+
+def same(one: sx.fitting.Posterior, other: sx.fitting.Posterior) -> bool:
+    a, b = jax.tree.leaves(one.model.weights), jax.tree.leaves(other.model.weights)
+    equal = [np.array_equal(p, q) for p, q in zip(a, b, strict=True)]
+    return all(equal) and np.array_equal(one.history.objective, other.history.objective)
+
+
+def close(one, other, rtol=1e-4):
+    for p, q in zip(
+        jax.tree.leaves(one.model.weights), jax.tree.leaves(other.model.weights), strict=True
+    ):
+        np.testing.assert_allclose(p, q, rtol=rtol, atol=1e-4)
+
+
+# ---------------------------------------------------------------------------------- repeatability
+
+
+def test_the_same_key_gives_the_same_fit():
+    first, second = (sx.fit(build(), X, Y, METHOD, key=KEY) for _ in range(2))
+    assert same(first, second)
+    assert not same(first, sx.fit(build(), X, Y, METHOD, key=jax.random.key(1)))
+
+
+def test_chunks_do_not_matter():
+    other = sx.NoiseTraining(steps=50, chunk_steps=17, num_draws=2)
+    assert same(sx.fit(build(), X, Y, METHOD, key=KEY), sx.fit(build(), X, Y, other, key=KEY))
+
+
+def test_one_program_for_all_chunks_and_all_priors(caplog):
+    model, other = build(mixture=sx.Rayleigh(0.9)), build(mixture=sx.Rayleigh(0.7))
+    method = sx.NoiseTraining(steps=47, chunk_steps=10, num_draws=3)
+    with jax.log_compiles(), caplog.at_level(logging.WARNING):
+        sx.fit(model, X, Y, method, key=KEY)
+        # Another key, another value of the prior's parameter: the same program.
+        sx.fit(other, X, Y, method, key=jax.random.key(1))
+    compiled = [r for r in caplog.messages if r.startswith("Compiling jit(_run_chunk)")]
+    assert len(compiled) == 1
+
+
+# --------------------------------------------------------------------------------------- many fits
+
+
+def test_many_fits_equal_fits_in_turn():
+    keys = jax.random.split(KEY, 3)
+    models = [build(key) for key in keys]
+    ys = [Y, Y**2, -Y]
+    together = sx.fit_many(models, [X] * 3, ys, METHOD, keys=keys)
+    for one, model, y, key in zip(together, models, ys, keys, strict=True):
+        close(one, sx.fit(model, X, y, METHOD, key=key))
+
+
+def test_many_fits_of_unequal_length_equal_fits_in_turn():
+    keys = jax.random.split(KEY, 2)
+    xs, ys = [X, X[:41]], [Y, Y[:41]]
+    for method in (METHOD, sx.NoiseTraining(steps=20, batch_size=None, num_draws=2)):
+        if method.batch_size is None:
+            # All rows in every step: noise differs with the padding, the objective does not.
+            model = build(mixture=sx.InverseGamma(3.0, 3.0))
+            method = sx.NoiseTraining("hierarchical", steps=20, batch_size=None)
+        else:
+            model = build()
+        together = sx.fit_many(model, xs, ys, method, keys=keys)
+        for one, x, y, key in zip(together, xs, ys, keys, strict=True):
+            close(one, sx.fit(model, x, y, method, key=key))
+
+
+def test_many_fits_over_settings():
+    models = [build(mixture=sx.HalfCauchy(s)) for s in (0.01, 1.0)]
+    fits = sx.fit_many(models, [X, X], [Y, Y], METHOD, keys=jnp.stack([KEY, KEY]))
+    for one, model in zip(fits, models, strict=True):
+        close(one, sx.fit(model, X, Y, METHOD, key=KEY))
+
+
+def test_models_of_different_kinds_are_refused():
+    other = sx.Model(
+        MLP(3, "scalar", 9, 1, key=KEY), sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian()
+    )
+    with pytest.raises(ValueError, match="of one kind: model 1 differs"):
+        sx.fit_many([build(), other], [X, X], [Y, Y], METHOD, keys=jax.random.split(KEY, 2))
+    with pytest.raises(ValueError, match="as many models, data sets and keys"):
+        sx.fit_many(build(), [X, X], [Y], METHOD, keys=jax.random.split(KEY, 2))
+
+
+# ------------------------------------------------------------------------------------------- data
+
+
+def test_every_row_is_met_once_an_epoch():
+    orders = visits(KEY, jnp.int32(10), jnp.int32(0), longest=13, num_epochs=5)
+    rows = batch_rows(orders, jnp.int32(0), jnp.int32(10), num_steps=12, batch_size=4)
+    stream = np.asarray(rows).ravel()[:40].reshape(4, 10)
+    assert all(sorted(epoch) == list(range(10)) for epoch in stream.tolist())
+    assert len({tuple(epoch) for epoch in stream.tolist()}) == 4
+
+
+def test_the_stream_continues_where_it_was_left():
+    whole = batch_rows(
+        visits(KEY, jnp.int32(10), jnp.int32(0), 10, 6), jnp.int32(0), jnp.int32(10), 12, 4
+    )
+    # Step 7 begins at row 28: the third epoch, place 8.
+    rest = batch_rows(
+        visits(KEY, jnp.int32(10), jnp.int32(2), 10, 4), jnp.int32(8), jnp.int32(10), 5, 4
+    )
+    np.testing.assert_array_equal(rest, whole[7:])
+
+
+def test_data_from_host_memory_give_the_same_fit():
+    streamed = sx.NoiseTraining(steps=50, chunk_steps=10, num_draws=2, stream_above=0)
+    resident = sx.fit(build(), X, Y, METHOD, key=KEY)
+    close(resident, sx.fit(build(), X, Y, streamed, key=KEY), rtol=1e-6)
+
+
+def test_epochs_are_counted_in_rows():
+    method = sx.NoiseTraining(epochs=3, batch_size=20, num_draws=2)
+    assert len(sx.fit(build(), X, Y, method, key=KEY).history.objective) == 9
+
+
+def test_standardising_makes_units_irrelevant():
+    plain = sx.fit(build(), X, Y, METHOD, key=KEY)
+    scaled = sx.fit(build(), X * 1e4 - 7.0, Y * 1e-3 + 2.0, METHOD, key=KEY)
+    a, b = plain.predict(X), scaled.predict(X * 1e4 - 7.0)
+    np.testing.assert_allclose(b.mean, a.mean * 1e-3 + 2.0, rtol=1e-4)
+    np.testing.assert_allclose(b.std, a.std * 1e-3, rtol=1e-2)
+    np.testing.assert_allclose(
+        b.log_prob(Y * 1e-3 + 2.0), a.log_prob(Y) + np.log(1e3), rtol=1e-2, atol=1e-2
+    )
+
+
+def test_a_constant_column_and_a_constant_target_are_harmless():
+    x = np.concatenate([X[:, :2], np.full((60, 1), 3.0)], axis=1)
+    posterior = sx.fit(build(), x, np.full(60, 2.5), METHOD, key=KEY)
+    assert np.isfinite(posterior.predict(x).mean).all()
+
+
+# ---------------------------------------------------------------------------------- early stopping
+
+
+def test_the_best_state_is_kept_and_training_stops(monkeypatch):
+    noise = RNG.normal(size=60)
+    method = sx.NoiseTraining(
+        steps=5000, chunk_steps=20, num_draws=2, validation_fraction=0.4, patience=3,
+        learning_rate=0.05, batch_size=None,
+    )  # fmt: skip
+    posterior = sx.fit(build(), X, noise, method, key=KEY)
+    scores = posterior.history.score
+    assert len(posterior.history.objective) == 20 * len(scores) < 5000
+    best = int(np.argmax(scores))
+    assert len(scores) == best + 1 + 4
+    # The state that is returned is that of the best chunk.
+    up_to_best = sx.NoiseTraining(
+        steps=5000, chunk_steps=20, num_draws=2, validation_fraction=0.4, patience=1000,
+        learning_rate=0.05, batch_size=None,
+    )  # fmt: skip
+    seen = []
+
+    def stop(progress):
+        seen.append(progress.step)
+        if progress.step == 20 * (best + 1):
+            raise KeyboardInterrupt
+
+    captured, keep = {}, loop._keep_best
+
+    def spy(memory, score):
+        captured["memory"] = keep(memory, score)
+        return captured["memory"]
+
+    monkeypatch.setattr(sx.fitting, "bar", lambda _: _reporting(stop))
+    monkeypatch.setattr(loop, "_keep_best", spy)
+    with pytest.raises(KeyboardInterrupt):
+        sx.fit(build(), X, noise, up_to_best, key=KEY)
+    kept = captured["memory"].best.learned.network.layers[0].weight[0]
+    np.testing.assert_array_equal(kept, posterior.model.network.layers[0].weight)
+
+
+def _reporting(report):
+    return contextlib.nullcontext(report)
+
+
+# ------------------------------------------------------------------------------------- checkpoints
+
+
+def test_resuming_gives_the_run_that_was_not_interrupted(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+    whole = sx.fit(build(), X, Y, METHOD, key=KEY)
+
+    def crash(progress):
+        if progress.step == 30:
+            raise RuntimeError("power cut")
+
+    monkeypatch.setattr(sx.fitting, "bar", lambda _: _reporting(crash))
+    with pytest.raises(RuntimeError, match="power cut"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, checkpoint_every=1)
+    steps = []
+    monkeypatch.setattr(sx.fitting, "bar", lambda _: _reporting(lambda p: steps.append(p.step)))
+    resumed = sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True)
+    # The chunk that crashed had not been saved.
+    assert steps == [30, 40, 50]
+    assert same(whole, resumed)
+    # A finished run is not run again.
+    assert same(whole, sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True))
+    assert steps == [30, 40, 50]
+
+
+def test_resuming_keeps_the_best_state_and_the_records(tmp_path, monkeypatch):
+    method = sx.NoiseTraining(
+        steps=60, chunk_steps=10, num_draws=2, validation_fraction=0.3, record_weights=True
+    )
+    path = tmp_path / "run.ckpt"
+    whole = sx.fit(build(), X, Y, method, key=KEY)
+
+    def interrupt(progress):
+        if progress.step == 40:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sx.fitting, "bar", lambda _: _reporting(interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, checkpoint_every=1000)
+    monkeypatch.undo()
+    resumed = sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, resume=True)
+    assert same(whole, resumed)
+    np.testing.assert_array_equal(whole.history.score, resumed.history.score)
+    for name, value in whole.history.recorded.items():
+        np.testing.assert_array_equal(value, resumed.history.recorded[name])
+
+
+def test_a_failed_write_leaves_the_last_checkpoint(tmp_path, monkeypatch):
+    path = tmp_path / "run.ckpt"
+
+    calls = []
+
+    def third_fails(source, target):
+        calls.append(target)
+        if len(calls) == 3:
+            raise OSError("No space left on device")
+        os.rename(source, target)
+
+    monkeypatch.setattr(os, "replace", third_fails)
+    with pytest.raises(OSError, match="No space left"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, checkpoint_every=1)
+    monkeypatch.undo()
+    assert [p.name for p in tmp_path.iterdir()] == ["run.ckpt"]
+    resumed = sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True)
+    assert same(sx.fit(build(), X, Y, METHOD, key=KEY), resumed)
+
+
+def test_a_killed_process_loses_at_most_one_interval(tmp_path):
+    script = textwrap.dedent(
+        """
+        import os, signal, sys
+        import jax, numpy as np
+        import scalemix as sx
+        from scalemix.inference import checkpoint
+
+        write = checkpoint.write
+        def write_then_die(path, tree, facts):
+            write(path, tree, facts)
+            if facts["steps"] == 20:
+                os.kill(os.getpid(), signal.SIGKILL)
+        checkpoint.write = write_then_die
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(60, 3))
+        model = sx.Model(sx.networks.MLP(3, "scalar", 8, 1, key=jax.random.key(0)),
+                         sx.ARD(sx.Bernoulli(0.95)), sx.likelihoods.Gaussian())
+        method = sx.NoiseTraining(steps=50, chunk_steps=10, num_draws=2)
+        done = sx.fit(model, x, x[:, 0], method, key=jax.random.key(0), checkpoint=sys.argv[1],
+                      checkpoint_every=1, resume=True)
+        print(repr(float(done.history.objective[-1])))
+        """
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "run.ckpt")]
+    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    resumed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert resumed.returncode == 0, resumed.stderr
+    x = np.random.default_rng(0).normal(size=(60, 3))
+    whole = sx.fit(build(), x, x[:, 0], METHOD, key=KEY)
+    assert float(resumed.stdout) == float(whole.history.objective[-1])
+
+
+def test_foreign_checkpoints_are_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path)
+    with pytest.raises(ValueError, match=r"exists\. Pass resume=True"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path)
+    with pytest.raises(ValueError, match="checkpoint of another run"):
+        sx.fit(build(), X, Y, METHOD, key=jax.random.key(1), checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match="checkpoint of another run"):
+        sx.fit(build(), X, Y + 1e-3 * X[:, 0], METHOD, key=KEY, checkpoint=path, resume=True)
+    path.write_bytes(path.read_bytes()[:200])
+    with pytest.raises(ValueError, match="not a checkpoint that can be read"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True)
+
+
+# -------------------------------------------------------------------------------------- divergence
+
+
+def test_divergence_is_reported_with_step_and_site():
+    method = sx.NoiseTraining(steps=200, chunk_steps=50, learning_rate=1e30, num_draws=2)
+    with pytest.raises(sx.DivergenceError, match=r"at step \d+: .*'layers\.[01]'.*learning rate"):
+        sx.fit(build(), X, Y, method, key=KEY)
+
+
+def test_divergence_names_the_model():
+    models = [build(mixture=sx.Uniform(0.5, 1.5)), build(mixture=sx.Uniform(0.5, 1e30))]
+    with pytest.raises(sx.DivergenceError, match=r"of model 1 diverged at step 0"):
+        sx.fit_many(models, [X, X], [Y, Y], METHOD, keys=jax.random.split(KEY, 2))
+
+
+# --------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "reason"),
+    [
+        (X[:, :2], Y, r"does not take an example of shape \(2,\)"),
+        (X, Y[:-1], "x has 60 rows and y has 59"),
+        (X[:0], Y[:0], "no rows"),
+        (np.where(X[7, 1] == X, np.nan, X), Y, "x is not finite at row 7, column 1"),
+        (X, np.where(Y[4] == Y, np.inf, Y), "y is not finite at row 4"),
+        (X.astype(object), Y, "x must be numbers"),
+        (X, np.array(["a"] * 60), "y must be numbers"),
+    ],
+)
+def test_bad_data_are_refused(x, y, reason):
+    with pytest.raises(ValueError, match=reason):
+        sx.fit(build(), x, y, METHOD, key=KEY)
+
+
+def test_impossible_targets_are_refused():
+    model = sx.Model(
+        MLP(3, "scalar", 8, 1, key=KEY), sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Bernoulli()
+    )
+    with pytest.raises(ValueError, match=r"y is 2 at row 5"):
+        sx.fit(model, X, np.where(np.arange(60) == 5, 2, 0), METHOD, key=KEY)
+
+
+def test_bad_weights_are_refused():
+    for weight, reason in [(np.ones(3), "one number a row"), (np.zeros(60), "zero for every row")]:
+        with pytest.raises(ValueError, match=reason):
+            sx.fit(build(), X, Y, METHOD, key=KEY, sample_weight=weight)
+
+
+def test_the_bar_shows_itself_on_request(capsys):
+    sx.fit(build(), X, Y, METHOD, key=KEY, progress=True)
+    shown = capsys.readouterr().err
+    assert "50/50" in shown
+    assert "objective=" in shown
+    sx.fit(build(), X, Y, METHOD, key=KEY)
+    assert capsys.readouterr().err == ""

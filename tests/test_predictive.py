@@ -1,0 +1,211 @@
+"""Predictions against the same thing computed all at once."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats as st
+
+import scalemix as sx
+from scalemix import predictive as module
+from scalemix.networks import MLP
+
+KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = 5.0 + 3.0 * np.sin(X[:, 0]) + 0.3 * RNG.normal(size=60)
+DRAWS = 25
+
+
+def fitted(likelihood, y, out_size="scalar", **arguments):
+    prior = sx.ARD(sx.Gaussian(0.3))
+    model = sx.Model(MLP(3, out_size, 8, 1, key=KEY), prior, likelihood)
+    method = sx.NoiseTraining(steps=200, num_draws=2, learning_rate=0.02)
+    return sx.fit(model, X, y, method, key=KEY, **arguments)
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    return fitted(sx.likelihoods.Gaussian(), Y)
+
+
+@pytest.fixture(scope="module")
+def student():
+    return fitted(sx.likelihoods.StudentT(4.0, floor=0.05, per_input=True), Y, out_size=2)
+
+
+def components(posterior):
+    """Each draw's output for each row, `(draws, rows, outputs)`, all at once."""
+    keys = jax.random.split(posterior.key, DRAWS)
+    x = jnp.asarray((X - X.mean(axis=0)) / X.std(axis=0), jnp.float32)
+    outputs = [jax.vmap(posterior.networks(jnp.int32(0), key))(x) for key in keys]
+    return np.stack([np.asarray(o, float).reshape(len(X), -1) for o in outputs])
+
+
+def twins(posterior):
+    """scipy's distribution of each draw and row, on the scale of the targets."""
+    outputs = components(posterior)
+    likelihood, scaling = posterior.model.likelihood, posterior.scaling
+    location = outputs[..., 0] * scaling.y_scale + scaling.y_mean
+    if likelihood.per_input:
+        scale = float(likelihood.floor) + np.log1p(np.exp(outputs[..., 1]))
+        return st.t(4.0, location, scale * scaling.y_scale)
+    scale = float(likelihood.scale(jnp.zeros(1))) * scaling.y_scale
+    return st.norm(location, scale)
+
+
+@pytest.fixture(params=["gaussian", "student"])
+def posterior(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_moments(posterior):
+    predictive, each = posterior.predict(X, num_draws=DRAWS), twins(posterior)
+    np.testing.assert_allclose(predictive.mean, each.mean().mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(predictive.epistemic, each.mean().std(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(predictive.aleatoric**2, each.var().mean(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(
+        predictive.std**2, predictive.epistemic**2 + predictive.aleatoric**2, rtol=1e-5
+    )
+    assert predictive.epistemic.min() > 0
+
+
+def test_log_prob_is_the_log_of_the_mean_density(posterior):
+    expected = np.log(twins(posterior).pdf(Y).mean(axis=0))
+    found = posterior.predict(X, num_draws=DRAWS).log_prob(Y)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    # Far out, where every density underflows, its logarithm does not.
+    assert np.isfinite(posterior.predict(X, num_draws=DRAWS).log_prob(Y + 1e3)).all()
+
+
+def test_quantiles_are_those_of_the_mixture(posterior):
+    predictive, each = posterior.predict(X, num_draws=DRAWS), twins(posterior)
+    np.testing.assert_allclose(predictive.cdf(Y), each.cdf(Y).mean(axis=0), atol=1e-4)
+    for q in (0.001, 0.05, 0.5, 0.95):
+        found = predictive.quantile(q)
+        np.testing.assert_allclose(each.cdf(found).mean(axis=0), q, rtol=1e-3, atol=1e-6)
+    lower, upper = predictive.interval(0.9)
+    np.testing.assert_array_equal(lower, predictive.quantile(0.05))
+    assert np.all(lower < upper)
+
+
+def test_absolute_errors_are_of_single_draws(posterior):
+    found = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
+    expected = np.abs(Y - twins(posterior).mean()).mean(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert sx.metrics.paper_rmse(found) > sx.metrics.mae(Y, twins(posterior).mean().mean(axis=0))
+
+
+def test_samples_follow_the_distribution(posterior):
+    predictive = posterior.predict(X[:4], num_draws=2000)
+    samples = predictive.sample(jax.random.key(5), 2000)
+    assert samples.shape == (2000, 4)
+    for row in range(4):
+        # Each sample is of a draw of its own, so two sets of 2,000 draws are compared.
+        ordered = np.sort(samples[:, row])[::50]
+        below = posterior.predict(np.repeat(X[row : row + 1], 40, axis=0), num_draws=2000)
+        gap = np.abs(below.cdf(ordered) - (np.arange(40) * 50 + 1) / 2000).max()
+        assert gap < 1.63 * np.sqrt(2 / 2000)
+    assert abs(np.corrcoef(samples[:, 0], samples[:, 1])[0, 1]) < 1
+
+
+def test_blocks_do_not_matter(gaussian, monkeypatch):
+    whole = gaussian.predict(X, num_draws=DRAWS)
+    results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
+    sizes, block = [], module._block
+
+    def spy(network, likelihood, statistic, num_draws, key, x, *rest):
+        sizes.append(len(x))
+        return block(network, likelihood, statistic, num_draws, key, x, *rest)
+
+    monkeypatch.setattr(module, "_block", spy)
+    monkeypatch.setattr(module, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
+    pieces = gaussian.predict(X, num_draws=DRAWS)
+    again = pieces.mean, pieces.std, pieces.log_prob(Y), pieces.quantile(0.3)
+    assert set(sizes) == {7}
+    for one, other in zip(results, again, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_memory_is_bounded_by_the_block(gaussian):
+    """A million rows by a thousand draws: what a block compiles to fits in 200 MB."""
+    rows = min(module.OUTPUTS_AT_A_TIME // 1000, module.ROWS_AT_A_TIME)
+    x = jnp.zeros((rows, 3), jnp.float32)
+    regime = gaussian.predict(X)._regime
+    program = module._block.lower(
+        regime.network, regime.likelihood, module._moments, 1000, regime.key, x
+    ).compile()
+    # Equinox wraps JAX's compiled program.
+    analysis = program.compiled.memory_analysis()
+    assert analysis.temp_size_in_bytes + analysis.output_size_in_bytes < 200e6
+    assert rows >= 1000
+
+
+def test_predictions_repeat_and_keys_change_them(gaussian):
+    first = gaussian.predict(X[:3], num_draws=5).mean
+    np.testing.assert_array_equal(first, gaussian.predict(X[:3], num_draws=5).mean)
+    other = gaussian.predict(X[:3], num_draws=5, key=jax.random.key(9)).mean
+    assert np.all(first != other)
+    samples = gaussian.predict(X[:3]).sample(KEY, 2)
+    np.testing.assert_array_equal(samples, gaussian.predict(X[:3]).sample(KEY, 2))
+
+
+def test_counts():
+    counts = RNG.poisson(np.exp(0.5 + 0.5 * X[:, 0]))
+    posterior = fitted(sx.likelihoods.Poisson(), counts)
+    predictive = posterior.predict(X, num_draws=DRAWS)
+    rates = np.exp(components(posterior)[..., 0])
+    np.testing.assert_allclose(predictive.mean, rates.mean(axis=0), rtol=1e-3)
+    expected = np.log(st.poisson(rates).pmf(counts).mean(axis=0))
+    np.testing.assert_allclose(predictive.log_prob(counts), expected, rtol=1e-2, atol=1e-3)
+    median = predictive.quantile(0.5)
+    assert np.array_equal(median, np.round(median))
+    assert np.all(st.poisson(rates).cdf(median).mean(axis=0) >= 0.5 - 1e-3)
+    assert np.all(st.poisson(rates).cdf(median - 1).mean(axis=0) < 0.5 + 1e-3)
+
+
+def test_classes():
+    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
+    posterior = fitted(sx.likelihoods.Categorical(3), labels, out_size=3)
+    predictive = posterior.predict(X, num_draws=DRAWS)
+    assert predictive.mean.shape == (60, 3)
+    np.testing.assert_allclose(predictive.mean.sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(
+        predictive.log_prob(labels), np.log(predictive.mean[np.arange(60), labels]), rtol=1e-3
+    )
+    assert sx.metrics.accuracy(labels, predictive.mean) > 0.8
+    assert set(np.unique(predictive.sample(KEY, 5))) <= {0, 1, 2}
+    with pytest.raises(ValueError, match="no quantiles"):
+        predictive.interval(0.9)
+
+
+def test_two_classes():
+    labels = (X[:, 0] > 0).astype(int)
+    predictive = fitted(sx.likelihoods.Bernoulli(), labels).predict(X)
+    assert sx.metrics.accuracy(labels, predictive.mean) > 0.85
+    np.testing.assert_allclose(
+        predictive.log_prob(labels),
+        np.log(np.where(labels, predictive.mean, 1 - predictive.mean)),
+        rtol=1e-3,
+        atol=1e-5,
+    )
+
+
+def test_bad_requests_are_refused(gaussian):
+    predictive = gaussian.predict(X)
+    for call, reason in [
+        (lambda: gaussian.predict(X, num_draws=0), "num_draws must be at least 1"),
+        (lambda: gaussian.predict(X[:, :2]), r"example of shape \(2,\)"),
+        (lambda: gaussian.predict(X[0]), r"example of shape \(\)"),
+        (lambda: predictive.log_prob(Y[:3]), r"y has \(3,\) rows, the prediction 60"),
+        (lambda: predictive.log_prob(Y[:, None]), "one target a row"),
+        (lambda: predictive.log_prob(np.full(60, np.nan)), "y is not finite at row 0"),
+        (lambda: predictive.quantile(1.0), r"must lie in \(0, 1\)"),
+        (lambda: predictive.interval(90), r"must lie in \(0, 1\)"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            call()
+
+
+def test_no_rows_give_no_predictions(gaussian):
+    assert gaussian.predict(X[:0]).mean.shape == (0,)
