@@ -1,6 +1,6 @@
 """scalemix: say what you believe about a network's weights once, then choose how to infer them."""
 
-from scalemix import likelihoods, metrics, mixtures, networks
+from scalemix import data, likelihoods, metrics, mixtures, networks
 from scalemix.fitting import fit, fit_many
 from scalemix.inference import NoiseTraining
 from scalemix.inference.loop import DivergenceError
@@ -39,6 +39,7 @@ __all__ = [
     "NoiseTraining",
     "Rayleigh",
     "Uniform",
+    "data",
     "fit",
     "fit_many",
     "likelihoods",

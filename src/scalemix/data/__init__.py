@@ -1,0 +1,5 @@
+"""Seven regression sets of the UCI repository and their twenty standard splits."""
+
+from scalemix.data._sets import NAMES, Dataset, load, splits
+
+__all__ = ["NAMES", "Dataset", "load", "splits"]
