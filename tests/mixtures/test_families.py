@@ -7,6 +7,7 @@ import pytest
 import scipy.stats as st
 
 import scalemix as sx
+from scalemix.mixtures.half_cauchy import _tan_half_pi
 
 
 @pytest.mark.parametrize(
@@ -116,3 +117,10 @@ def test_heavy_noise_stays_representable():
     noise = sx.InverseGamma(0.01, 1.0).sample((1000,), key=jax.random.key(0), dtype=jnp.float32)
     assert np.all(np.isfinite(noise))
     assert np.all(np.isfinite(sx.HalfCauchy(1.0).sample((100_000,), key=jax.random.key(1))))
+
+
+def test_the_quick_tangent_is_exact_to_single_precision():
+    u = np.concatenate([[0.0, 2.0**-23, 0.5, 1 - 2.0**-24], np.linspace(0, 1, 20_001)[:-1]])
+    u = u.astype(np.float32)
+    exact = np.tan(0.5 * np.pi * u.astype(float))
+    np.testing.assert_allclose(_tan_half_pi(jnp.asarray(u)), exact, rtol=4e-7)

@@ -5,6 +5,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jaxtyping import Array
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import inside, log_scaled_exp1
@@ -20,9 +21,8 @@ class HalfCauchy(ScaleMixture):
         require(self.scale > 0, f"HalfCauchy: scale must be positive, got {self.scale}.")
 
     def sample(self, shape=(), *, key, dtype=float):
-        # tan(pi u / 2) of a uniform u; below one, so that the pole is never met.
         u = jax.random.uniform(key, shape, dtype)
-        return (self.scale * jnp.tan(0.5 * math.pi * u)).astype(dtype)
+        return (self.scale * _tan_half_pi(u)).astype(dtype)
 
     def log_prob(self, noise):
         xi = as_array(noise)
@@ -73,3 +73,20 @@ class HalfCauchy(ScaleMixture):
     def hyperprior_log_prob(self, variance):
         """The half-Cauchy density itself: the point estimate is made in `xi`, not in `xi^2`."""
         return self.log_prob(jnp.sqrt(as_array(variance)))
+
+
+def _tan_half_pi(u: Array) -> Array:
+    """`tan(pi u / 2)` for u in [0, 1), and never the pole: half-Cauchy if u is uniform.
+
+    The library function is the slowest there is, and noise is a hot path; a continued fraction of
+    six terms is exact to single precision up to a quarter turn, and beyond it
+    `tan(x) = 1 / tan(pi/2 - x)`.
+    """
+    if u.dtype != jnp.float32:
+        return jnp.tan(0.5 * math.pi * u)
+    beyond = u > 0.5
+    x = (0.5 * math.pi) * jnp.where(beyond, 1 - u, u)
+    z = x * x
+    above = x * (10395 - z * (1260 - 21 * z))
+    below = 10395 - z * (4725 - z * (210 - z))
+    return jnp.where(beyond, below, above) / jnp.where(beyond, above, below)

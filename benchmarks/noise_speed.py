@@ -1,0 +1,289 @@
+"""The speed of noise training, as ratios measured in one run.
+
+Run with `make benchmark-noise` (needs the extra `benchmark`, which is PyTorch). Prints a table and
+writes benchmarks/results/noise_speed.json. Everything that is compared is timed in alternation, and
+the median of the repetitions counts, since other work on the machine slows both alike.
+"""
+
+import json
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+import scalemix as sx
+from scalemix.inference import loop
+from scalemix.inference.batches import Data
+
+RESULTS = Path(__file__).parent / "results" / "noise_speed.json"
+NUM_SPLITS, NUM_DRAWS, BATCH, WIDTH, DROP = 20, 10, 32, 50, 0.005
+
+
+def alternate(runs: dict[str, Callable[[], float]], repetitions: int) -> dict[str, float]:
+    """The median seconds of each run, taken in turn so that disturbances are shared."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repetitions):
+        for name, run in runs.items():
+            seconds[name].append(run())
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def clock(work: Callable[[], object]) -> float:
+    """Seconds that the work takes, its results awaited."""
+    start = time.perf_counter()
+    jax.block_until_ready(work())
+    return time.perf_counter() - start
+
+
+def chunks(method: sx.NoiseTraining, models: list[sx.Model], xs, ys, num_steps: int):
+    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+    stacked = sx.fitting._stack_models(models)
+    sets = [Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)]
+    data = sx.fitting.stack(sets)
+    arrays, static = eqx.partition(stacked, eqx.is_array)
+    schedule = loop.Schedule(num_steps, method.batch_size, num_steps, 1, False)
+    keys = jax.random.split(jax.random.key(0), len(models))
+    state = loop._init(method, arrays, static, num_steps)
+    rows = np.array([len(y) for y in ys])
+    program = loop._Chunks(method, arrays, static, data, rows, schedule, keys)
+    program.run(state, 0, 1)
+    return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
+
+
+# ---- yacht, twenty splits
+
+
+def yacht_splits():
+    """Standardised training sets of the twenty splits."""
+    data = sx.data.load("yacht")
+    xs, ys = [], []
+    for train, _ in sx.data.splits(len(data.y)):
+        x, y = data.x[train], data.y[train]
+        xs.append(((x - x.mean(0)) / x.std(0)).astype(np.float32))
+        ys.append(((y - y.mean()) / y.std()).astype(np.float32))
+    return xs, ys
+
+
+def ours_on_yacht(xs, ys, num_steps: int):
+    """Twenty splits as one program."""
+    keys = jax.random.split(jax.random.key(1), NUM_SPLITS)
+    models = [
+        sx.Model(
+            sx.networks.MLP(6, "scalar", WIDTH, 1, key=key),
+            sx.ARD(sx.Bernoulli(1 - DROP)),
+            sx.likelihoods.Gaussian(),
+        )
+        for key in keys
+    ]
+    method = sx.NoiseTraining(
+        "tail_adaptive", num_draws=NUM_DRAWS, steps=num_steps, batch_size=BATCH
+    )
+    return chunks(method, models, xs, ys, num_steps)
+
+
+def torch_on_yacht(xs, ys, num_steps: int):
+    """The same step in eager PyTorch, as one would write it, on its best number of threads: one."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    x, y = torch.from_numpy(xs[0]), torch.from_numpy(ys[0])
+    first, second = torch.nn.Linear(6, WIDTH), torch.nn.Linear(WIDTH, 1)
+    log_scale = torch.nn.Parameter(torch.zeros(()))
+    parameters = [*first.parameters(), *second.parameters(), log_scale]
+    optimizer = torch.optim.Adam(parameters, lr=5e-3)
+
+    def step() -> None:
+        rows = torch.randint(len(x), (BATCH,))
+        inputs = x[rows].expand(NUM_DRAWS, BATCH, 6)
+        targets = y[rows]
+        hidden = inputs * torch.empty_like(inputs).bernoulli_(1 - DROP)
+        hidden = torch.relu(first(hidden))
+        hidden = hidden * torch.empty_like(hidden).bernoulli_(1 - DROP)
+        output = second(hidden).squeeze(-1)
+        scale = torch.nn.functional.softplus(log_scale) + 1e-3
+        values = torch.distributions.Normal(output, scale, validate_args=False).log_prob(targets)
+        with torch.no_grad():
+            ranks = (values[None] >= values[:, None]).sum(1)
+            weights = 1.0 / ranks
+            weights = weights / weights.sum(0)
+        squares = first.weight.square().sum() + second.weight.square().sum()
+        loss = squares / (2 * len(x)) - (weights * values).sum(0).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    def run() -> None:
+        for _ in range(num_steps):
+            step()
+
+    run()
+    return lambda: clock(run)
+
+
+def yacht_benchmark() -> dict[str, float]:
+    """Microseconds a model-step, ours and PyTorch's, and our rate of arithmetic."""
+    xs, ys = yacht_splits()
+    steps, torch_steps = 400, 200
+    seconds = alternate(
+        {"ours": ours_on_yacht(xs, ys, steps), "torch": torch_on_yacht(xs, ys, torch_steps)}, 9
+    )
+    ours = seconds["ours"] / (steps * NUM_SPLITS)
+    theirs = seconds["torch"] / torch_steps
+    # Two products forward, and twice that backward less the gradient of the inputs.
+    forward = 2 * NUM_DRAWS * BATCH * (6 * WIDTH + WIDTH)
+    flops = 3 * forward - 2 * NUM_DRAWS * BATCH * 6 * WIDTH
+    return {
+        "ours_us": ours * 1e6,
+        "torch_us": theirs * 1e6,
+        "times_torch": theirs / ours,
+        "ours_gflops": flops / ours / 1e9,
+    }
+
+
+# ---- cost of noise
+
+
+class WithoutNoise(sx.NoiseTraining):
+    """The same step with no noise in the network."""
+
+    def _log_likelihoods(self, model, batch, key):
+        outputs = jax.vmap(model.network)(batch.x)
+        return jax.vmap(model.likelihood.log_prob)(outputs, batch.y)[None]
+
+
+def wide_models(mixture) -> list[sx.Model]:
+    """One network of four hidden layers of 512."""
+    network = sx.networks.MLP(16, "scalar", 512, 4, key=jax.random.key(0))
+    return [sx.Model(network, sx.ARD(mixture), sx.likelihoods.Gaussian())]
+
+
+def noise_benchmark() -> dict[str, float]:
+    """How many times a step without noise, and a step with one draw, a noisy one takes."""
+    rng = np.random.default_rng(0)
+    xs, ys = [rng.normal(size=(2048, 16)).astype(np.float32)], [rng.normal(size=2048)]
+    ys = [y.astype(np.float32) for y in ys]
+    settings = {"num_draws": 1, "batch_size": 256, "steps": 20}
+    runs = {
+        "without": chunks(WithoutNoise(**settings), wide_models(sx.Bernoulli(0.9)), xs, ys, 20),
+        "bernoulli": chunks(
+            sx.NoiseTraining(**settings), wide_models(sx.Bernoulli(0.9)), xs, ys, 20
+        ),
+        "half_cauchy": chunks(
+            sx.NoiseTraining(**settings), wide_models(sx.HalfCauchy(1.0)), xs, ys, 20
+        ),
+    }
+    seconds = alternate(runs, 9)
+    ten = settings | {"num_draws": 10, "steps": 6}
+    one = settings | {"steps": 6}
+    draws = alternate(
+        {
+            "one": chunks(sx.NoiseTraining(**one), wide_models(sx.Bernoulli(0.9)), xs, ys, 6),
+            "ten": chunks(sx.NoiseTraining(**ten), wide_models(sx.Bernoulli(0.9)), xs, ys, 6),
+        },
+        5,
+    )
+    xs_yacht, ys_yacht = yacht_splits()
+    small = {
+        n: chunks(
+            sx.NoiseTraining("tail_adaptive", num_draws=n, steps=400, batch_size=BATCH),
+            [
+                sx.Model(
+                    sx.networks.MLP(6, "scalar", WIDTH, 1, key=k),
+                    sx.ARD(sx.Bernoulli(1 - DROP)),
+                    sx.likelihoods.Gaussian(),
+                )
+                for k in jax.random.split(jax.random.key(1), NUM_SPLITS)
+            ],
+            xs_yacht,
+            ys_yacht,
+            400,
+        )
+        for n in (1, 10)
+    }
+    yacht_draws = alternate({"one": small[1], "ten": small[10]}, 5)
+    return {
+        "step_ms": seconds["without"] / 20 * 1e3,
+        "bernoulli": seconds["bernoulli"] / seconds["without"],
+        "half_cauchy": seconds["half_cauchy"] / seconds["without"],
+        "ten_draws_wide": draws["ten"] / draws["one"],
+        "ten_draws_yacht": yacht_draws["ten"] / yacht_draws["one"],
+    }
+
+
+# ---- the machine
+
+
+def product_rate(shape_a, shape_b, times: int) -> float:
+    """GFLOP/s of JAX's own matrix product of these shapes, `times` of them in one program."""
+    a, b = jnp.ones(shape_a, jnp.float32), jnp.ones(shape_b, jnp.float32)
+
+    @jax.jit
+    def run(a, b):
+        # Each product depends on the one before, by a number that is zero.
+        def body(_, carry):
+            a, last = carry
+            return a, jnp.matmul(a, b + 0 * last[..., :1, :1])
+
+        return jax.lax.fori_loop(0, times, body, (a, jnp.matmul(a, b)))[1]
+
+    clock(lambda: run(a, b))
+    seconds = statistics.median(clock(lambda: run(a, b)) for _ in range(7))
+    return times * 2 * np.prod(shape_a) * shape_b[-1] / seconds / 1e9
+
+
+def write_table(name: str, rows: list[tuple[str, str, str]]) -> None:
+    """Put the rows between the marks of that name in benchmarks/README.md."""
+    page = RESULTS.parents[1] / "README.md"
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    before, rest = page.read_text().split(begin)
+    after = rest.split(end)[1]
+    table = ["| | measured | wanted |", "|---|---|---|"]
+    table += [f"| {' | '.join(row)} |" for row in rows]
+    page.write_text("\n".join([before + begin, *table, end + after]))
+
+
+def main() -> None:
+    """Measure, print, write."""
+    results = {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "jax": jax.__version__,
+        "torch": torch.__version__,
+        "yacht": yacht_benchmark(),
+        "noise": noise_benchmark(),
+        "batched_product_gflops": product_rate((20, 320, 50), (20, 50, 50), 200),
+        "peak_product_gflops": product_rate((2048, 2048), (2048, 2048), 2),
+    }
+    yacht, noise = results["yacht"], results["noise"]
+    rows = [
+        ("yacht: model-steps, times PyTorch", f"{yacht['times_torch']:.1f}", "at least 20"),
+        ("yacht: microseconds a model-step", f"{yacht['ours_us']:.1f}", ""),
+        ("PyTorch: microseconds a step", f"{yacht['torch_us']:.0f}", ""),
+        ("Bernoulli noise, times a step without", f"{noise['bernoulli']:.2f}", "at most 1.15"),
+        ("half-Cauchy noise, times a step without", f"{noise['half_cauchy']:.2f}", "at most 1.30"),
+        ("ten draws, times one, 4 x 512", f"{noise['ten_draws_wide']:.1f}", "at most 8"),
+        ("ten draws, times one, yacht", f"{noise['ten_draws_yacht']:.1f}", "at most 8"),
+        ("yacht: GFLOP/s", f"{yacht['ours_gflops']:.1f}", ""),
+        (
+            "batched product 20 x 320 x 50 x 50, GFLOP/s",
+            f"{results['batched_product_gflops']:.0f}",
+            "",
+        ),
+        ("product 2048 squared, GFLOP/s", f"{results['peak_product_gflops']:.0f}", ""),
+    ]
+    for name, value, wanted in rows:
+        print(f"{name:46}{value:>8}   {wanted}")
+    write_table("noise_speed", rows)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
+    print(f"Written: {RESULTS}")
+
+
+if __name__ == "__main__":
+    main()
