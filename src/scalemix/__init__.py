@@ -18,6 +18,8 @@ from scalemix.mixtures import (
     Uniform,
 )
 from scalemix.model import Model
+from scalemix.posterior import Posterior
+from scalemix.predictive import Predictive
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect
 
 __all__ = [
@@ -37,6 +39,8 @@ __all__ = [
     "LogUniform",
     "Model",
     "NoiseTraining",
+    "Posterior",
+    "Predictive",
     "Rayleigh",
     "Uniform",
     "data",
