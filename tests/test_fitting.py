@@ -110,7 +110,7 @@ def test_models_of_different_kinds_are_refused():
     )
     with pytest.raises(ValueError, match="of one kind: model 1 differs"):
         sx.fit_many([build(), other], [X, X], [Y, Y], METHOD, keys=jax.random.split(KEY, 2))
-    with pytest.raises(ValueError, match="as many models, data sets and keys"):
+    with pytest.raises(ValueError, match="one entry of xs, ys, keys"):
         sx.fit_many(build(), [X, X], [Y], METHOD, keys=jax.random.split(KEY, 2))
 
 
@@ -177,7 +177,7 @@ def test_the_best_state_is_kept_and_training_stops(monkeypatch):
     scores = posterior.history.score
     assert len(posterior.history.objective) == 20 * len(scores) < 5000
     best = int(np.argmax(scores))
-    assert len(scores) == best + 1 + 4
+    assert len(scores) == best + 1 + 3
     # The state that is returned is that of the best chunk.
     up_to_best = sx.NoiseTraining(
         steps=5000, chunk_steps=20, num_draws=2, validation_fraction=0.4, patience=1000,
@@ -286,7 +286,7 @@ def test_a_killed_process_loses_at_most_one_interval(tmp_path):
         write = checkpoint.write
         def write_then_die(path, tree, facts):
             write(path, tree, facts)
-            if facts["steps"] == 20:
+            if tree.done == 20:
                 os.kill(os.getpid(), signal.SIGKILL)
         checkpoint.write = write_then_die
         rng = np.random.default_rng(0)
@@ -314,10 +314,17 @@ def test_foreign_checkpoints_are_refused(tmp_path):
     sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path)
     with pytest.raises(ValueError, match=r"exists\. Pass resume=True"):
         sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path)
-    with pytest.raises(ValueError, match="checkpoint of another run"):
-        sx.fit(build(), X, Y, METHOD, key=jax.random.key(1), checkpoint=path, resume=True)
-    with pytest.raises(ValueError, match="checkpoint of another run"):
-        sx.fit(build(), X, Y + 1e-3 * X[:, 0], METHOD, key=KEY, checkpoint=path, resume=True)
+    other = sx.NoiseTraining(steps=50, chunk_steps=10, num_draws=3)
+    for model, y, method, key, what in [
+        (build(), Y, METHOD, jax.random.key(1), "key"),
+        (build(), Y + 1e-3 * X[:, 0], METHOD, KEY, "data"),
+        (build(), Y, other, KEY, "method"),
+        (build(jax.random.key(1)), Y, METHOD, KEY, "model"),
+    ]:
+        with pytest.raises(ValueError, match=f"another run: not the same {what}\\."):
+            sx.fit(model, X, y, method, key=key, checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match="give checkpoint= its path"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, resume=True)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match="not a checkpoint that can be read"):
         sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True)
@@ -349,8 +356,10 @@ def test_divergence_names_the_model():
         (X[:0], Y[:0], "no rows"),
         (np.where(X[7, 1] == X, np.nan, X), Y, "x is not finite at row 7, column 1"),
         (X, np.where(Y[4] == Y, np.inf, Y), "y is not finite at row 4"),
-        (X.astype(object), Y, "x must be numbers"),
-        (X, np.array(["a"] * 60), "y must be numbers"),
+        (X.astype(object), Y, "x must be real numbers"),
+        (X, np.array(["a"] * 60), "y must be real numbers"),
+        (X, Y + 1j, "y must be real numbers"),
+        (X, np.stack([Y, Y], axis=1), "one target a row.*not one-hot"),
     ],
 )
 def test_bad_data_are_refused(x, y, reason):
@@ -366,8 +375,95 @@ def test_impossible_targets_are_refused():
         sx.fit(model, X, np.where(np.arange(60) == 5, 2, 0), METHOD, key=KEY)
 
 
+def test_bad_arguments_are_refused():
+    for change, reason in [
+        ({"key": 0}, "key must be one PRNG key"),
+        ({"key": jax.random.split(KEY, 2)}, "key must be one PRNG key"),
+        ({"method": "lower_bound"}, "method must be one such as NoiseTraining"),
+        ({"model": build().network}, "A model is a scalemix.Model, got MLP"),
+    ]:
+        arguments = {"model": build(), "x": X, "y": Y, "method": METHOD, "key": KEY} | change
+        with pytest.raises(ValueError, match=reason):
+            sx.fit(**arguments)
+    with pytest.raises(ValueError, match=r"jax\.random\.split\(key, 2\)"):
+        sx.fit_many(build(), [X, X], [Y, Y], METHOD, keys=KEY)
+    method = sx.NoiseTraining(epochs=4, batch_size=16)
+    with pytest.raises(ValueError, match="steps instead of epochs"):
+        sx.fit_many(build(), [X, X[:30]], [Y, Y[:30]], method, keys=jax.random.split(KEY, 2))
+
+
+def test_keys_come_in_several_forms():
+    typed = sx.fit(build(), X, Y, METHOD, key=KEY)
+    assert same(typed, sx.fit(build(), X, Y, METHOD, key=jax.random.key_data(KEY)))
+    keys = [KEY, jax.random.key(1)]
+    (first, _) = sx.fit_many(build(), [X, X], [Y, Y], METHOD, keys=keys)
+    close(first, typed)
+
+
+def test_whole_numbers_and_truth_values_are_numbers():
+    whole = np.round(3 * X).astype(int)
+    assert same(
+        sx.fit(build(), whole, Y, METHOD, key=KEY),
+        sx.fit(build(), whole.astype(float), Y, METHOD, key=KEY),
+    )
+    assert np.isfinite(sx.fit(build(), X > 0, Y, METHOD, key=KEY).predict(X > 0).mean).all()
+
+
+class Frame:
+    """As much of a data frame as a message needs."""
+
+    columns = ("a", "b", "c")
+    dtypes = {"a": np.dtype(float), "b": np.dtype(object), "c": np.dtype(float)}  # noqa: RUF012
+
+
+def test_a_text_column_is_named():
+    class Dtypes(dict):
+        def __iter__(self):
+            return iter(self.values())
+
+    frame = Frame()
+    frame.dtypes = Dtypes(Frame.dtypes)
+    with pytest.raises(ValueError, match="Column 'b' of x holds no plain numbers"):
+        sx.fit(build(), frame, Y, METHOD, key=KEY)
+
+
+@pytest.mark.parametrize("moment", ["chunk", "score", "best"])
+def test_an_interrupt_at_any_point_resumes_to_the_same_run(moment, tmp_path, monkeypatch):
+    method = sx.NoiseTraining(steps=60, chunk_steps=10, num_draws=2, validation_fraction=0.3)
+    path = tmp_path / "run.ckpt"
+    whole = sx.fit(build(), X, Y, method, key=KEY)
+    place = {"chunk": (loop._Chunks, "run"), "score": (loop._Chunks, "score")}
+    owner, name = place.get(moment, (loop, "_keep_best"))
+    original, calls = getattr(owner, name), []
+
+    def interrupted(*arguments):
+        calls.append(name)
+        result = original(*arguments)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(owner, name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, checkpoint_every=1000)
+    monkeypatch.undo()
+    resumed = sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, resume=True)
+    assert same(whole, resumed)
+    np.testing.assert_array_equal(whole.history.score, resumed.history.score)
+
+
+def test_reprs_are_short():
+    posterior = sx.fit(build(), X, Y, METHOD, key=KEY)
+    assert len(repr(posterior)) < 120
+    assert "after 50 steps" in repr(posterior)
+
+
 def test_bad_weights_are_refused():
-    for weight, reason in [(np.ones(3), "one number a row"), (np.zeros(60), "zero for every row")]:
+    for weight, reason in [
+        (np.ones(3), "one number a row"),
+        (np.zeros(60), "zero for every row"),
+        (np.where(np.arange(60) == 3, -1.0, 1.0), "is -1.0 at row 3"),
+    ]:
         with pytest.raises(ValueError, match=reason):
             sx.fit(build(), X, Y, METHOD, key=KEY, sample_weight=weight)
 

@@ -66,5 +66,7 @@ def test_wrong_shapes_are_refused():
         metrics.rmse([], [])
     with pytest.raises(ValueError, match="two samples or more"):
         metrics.crps(np.zeros(3), np.zeros((1, 3)))
+    with pytest.raises(ValueError, match="whole numbers"):
+        metrics.accuracy([0.5, 1], np.zeros((2, 2)))
     with pytest.raises(ValueError, match="One label a row"):
         metrics.accuracy([0, 1], np.zeros((3, 2)))

@@ -177,6 +177,8 @@ def test_classes():
     assert set(np.unique(predictive.sample(KEY, 5))) <= {0, 1, 2}
     with pytest.raises(ValueError, match="no quantiles"):
         predictive.interval(0.9)
+    with pytest.raises(ValueError, match="no absolute error"):
+        predictive.absolute_error(labels)
 
 
 def test_two_classes():
@@ -198,13 +200,23 @@ def test_bad_requests_are_refused(gaussian):
         (lambda: gaussian.predict(X[:, :2]), r"example of shape \(2,\)"),
         (lambda: gaussian.predict(X[0]), r"example of shape \(\)"),
         (lambda: predictive.log_prob(Y[:3]), r"y has \(3,\) rows, the prediction 60"),
-        (lambda: predictive.log_prob(Y[:, None]), "one target a row"),
+        (lambda: predictive.log_prob(np.stack([Y, Y], 1)), "one target a row"),
+        (lambda: predictive.sample(0, 3), "key must be one PRNG key"),
+        (lambda: predictive.sample(KEY, 0), "num must be at least 1"),
+        (lambda: predictive.quantile([0.1, 0.9]), "one number in"),
         (lambda: predictive.log_prob(np.full(60, np.nan)), "y is not finite at row 0"),
-        (lambda: predictive.quantile(1.0), r"must lie in \(0, 1\)"),
+        (lambda: predictive.quantile(1.0), r"one number in \(0, 1\)"),
         (lambda: predictive.interval(90), r"must lie in \(0, 1\)"),
     ]:
         with pytest.raises(ValueError, match=reason):
             call()
+
+
+def test_large_offsets_keep_their_digits():
+    far = fitted(sx.likelihoods.Gaussian(), Y + 1e7)
+    near = fitted(sx.likelihoods.Gaussian(), Y)
+    gap = far.predict(X).mean - 1e7 - near.predict(X).mean
+    assert np.abs(gap).max() < 1e-2
 
 
 def test_no_rows_give_no_predictions(gaussian):

@@ -6,6 +6,7 @@ two rounds of a 32-bit integer hash of a counter do, at a tenth of the price.
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +68,16 @@ HASH = define_prng_impl(
     name="scalemix_hash",
     tag="smh",
 )
+
+
+def check_key(key: Any, name: str) -> PRNGKeyArray:
+    """One PRNG key, typed or of the older kind; `ValueError` for anything else."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key) and key.ndim == 0:
+        return key
+    if dtype == jnp.uint32 and key.shape == (2,):
+        return jax.random.wrap_key_data(key)
+    raise ValueError(f"{name} must be one PRNG key, such as jax.random.key(0); got {key!r}.")
 
 
 def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:

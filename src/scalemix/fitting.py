@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
+from scalemix._random import check_key
 from scalemix.inference import loop
 from scalemix.inference.batches import Data, stack
+from scalemix.inference.loop import Engine
 from scalemix.inference.noise import NoiseTraining
 from scalemix.model import Model
 from scalemix.posterior import History, NoisyNetworks, OneNetwork, Posterior, check_inputs
@@ -41,6 +43,7 @@ def fit(
     that of a run without interruption.
     """
     weights = None if sample_weight is None else [sample_weight]
+    key = check_key(key, "key")
     return fit_many(
         [model], [x], [y], method, keys=key[None], sample_weights=weights, standardize=standardize,
         progress=progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
@@ -64,15 +67,23 @@ def fit_many(
     """Many fits as one program: of several data sets, seeds, or settings of one kind of model.
 
     `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so is `models[i]`; one model serves all.
-    Data sets may differ in length. The result is that of a loop over `fit`, only sooner.
+    Data sets may differ in length. The result is that of a loop over `fit`, up to rounding.
     """
+    if not isinstance(method, Engine):
+        raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
+    if resume and checkpoint is None:
+        raise ValueError("resume=True continues from a file: give checkpoint= its path.")
     num = len(xs)
+    keys = _check_keys(keys, num)
     models = [models] * num if isinstance(models, Model) else list(models)
     if not (len(models) == len(ys) == len(keys) == num) or num == 0:
         raise ValueError(
-            f"fit_many takes as many models, data sets and keys: got {len(models)} models, "
-            f"{num} xs, {len(ys)} ys, {len(keys)} keys."
+            f"fit_many takes one entry of xs, ys, keys (and models) for each fit: got {num} xs, "
+            f"{len(ys)} ys, {len(keys)} keys, {len(models)} models."
         )
+    for model in models:
+        if not isinstance(model, Model):
+            raise ValueError(f"A model is a scalemix.Model, got {type(model).__name__}.")
     sample_weights = [None] * num if sample_weights is None else list(sample_weights)
     for model in models:
         method.check_model(model)
@@ -93,12 +104,17 @@ def fit_many(
     batch_size = method.batch_size
     if batch_size is not None and batch_size >= num_rows.max():
         batch_size = None
-    num_steps = {method.num_steps(int(n)) for n in num_rows}
+    lengths = {method.num_steps(int(n)) for n in num_rows}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"Fits that run together take the same number of steps, and so many epochs of these "
+            f"data sets take {min(lengths)} to {max(lengths)}. Give steps instead of epochs."
+        )
+    num_steps = lengths.pop()
     schedule = loop.Schedule(
-        # Epochs of data sets of unequal length: as many steps as the longest needs.
-        num_steps=max(num_steps),
+        num_steps=num_steps,
         batch_size=batch_size,
-        chunk_steps=min(method.chunk_steps, max(num_steps)),
+        chunk_steps=min(method.chunk_steps, num_steps),
         patience=method.patience,
         stream=batch_size is not None and sum(d.x.nbytes for d in train) > method.stream_above,
     )
@@ -115,6 +131,20 @@ def fit_many(
     ]
 
 
+def _check_keys(keys: Any, num: int) -> PRNGKeyArray:
+    if isinstance(keys, list | tuple):
+        return jnp.stack([check_key(key, "each of keys") for key in keys])
+    dtype = getattr(keys, "dtype", None)
+    if dtype == jnp.uint32 and keys.shape == (num, 2):
+        return jax.random.wrap_key_data(keys)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or keys.ndim != 1:
+        raise ValueError(
+            f"keys must be one PRNG key for each fit, such as jax.random.split(key, {num}); "
+            f"got {keys!r}."
+        )
+    return keys
+
+
 def _posterior(
     method: NoiseTraining, outcome: loop.Outcome, model: Model, scaling: Scaling, key: PRNGKeyArray
 ) -> Posterior:
@@ -129,20 +159,32 @@ def _prepare(model: Model, x: Any, y: Any, weight: Any, standardize: bool) -> tu
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = y[:, 0]
+    if y.ndim != 1:
+        raise ValueError(
+            f"y must have one target a row, got the shape {y.shape}. Classes are whole numbers "
+            f"from 0, not one-hot."
+        )
     if len(y) != len(x):
         raise ValueError(f"x has {len(x)} rows and y has {len(y)}.")
     if len(x) == 0:
         raise ValueError("There are no data: x has no rows.")
-    if not np.issubdtype(y.dtype, np.number) and y.dtype != bool:
-        raise ValueError(f"y must be numbers, got the type {y.dtype}. Number the classes from 0.")
+    if y.dtype.kind not in "biuf":
+        raise ValueError(
+            f"y must be real numbers, got the type {y.dtype}. Number the classes from 0."
+        )
     real = model.likelihood.continuous_units
-    whole = np.issubdtype(y.dtype, np.integer)
+    whole = y.dtype.kind in "biu"
     y = y.astype(np.int32 if whole and not real else np.float32 if not real else np.float64)
     if not np.isfinite(y).all():
         raise ValueError(f"y is not finite at row {np.argwhere(~np.isfinite(y))[0][0]}.")
     weight = np.ones(len(y)) if weight is None else np.asarray(weight, float)
-    if weight.shape != (len(y),) or not np.isfinite(weight).all() or (weight < 0).any():
-        raise ValueError("sample_weight must be one number a row, none negative.")
+    if weight.shape != (len(y),):
+        raise ValueError(
+            f"sample_weight must be one number a row, got {weight.shape} for {len(y)}."
+        )
+    if not np.isfinite(weight).all() or (weight < 0).any():
+        row = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
+        raise ValueError(f"sample_weight is {weight[row]} at row {row}: none may be negative.")
     if not weight.sum() > 0:
         raise ValueError("sample_weight is zero for every row.")
     table = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
@@ -159,9 +201,7 @@ def _check_targets(model: Model, y: np.ndarray) -> None:
     if not likelihood.continuous_units:
         dtype = next(iter(model.weights.values())).dtype
         output = jnp.zeros(likelihood.num_outputs, dtype)
-        possible = jax.vmap(lambda target: likelihood.log_prob(output, target))(
-            y.reshape(len(y), -1)[:, 0]
-        )
+        possible = jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
         if not np.isfinite(possible).all():
             row = int(np.argmin(np.isfinite(possible)))
             raise ValueError(

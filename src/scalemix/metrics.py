@@ -106,7 +106,10 @@ def expected_calibration_error(labels: Any, probabilities: Any, num_bins: int = 
 
 
 def _classes(labels: Any, probabilities: Any) -> tuple[np.ndarray, np.ndarray]:
-    labels, probabilities = np.asarray(labels).astype(int), np.asarray(probabilities, float)
+    given, probabilities = np.asarray(labels), np.asarray(probabilities, float)
+    labels = given.astype(int)
+    if not np.array_equal(labels, given):
+        raise ValueError("Labels must be whole numbers, the classes counted from 0.")
     if probabilities.ndim == 1:
         # Two classes, by the probability of the second.
         probabilities = np.stack([1 - probabilities, probabilities], axis=1)

@@ -55,8 +55,8 @@ class Model(eqx.Module):
             raise ValueError(f"network must be callable on one example; got {type(network)}.")
         if not isinstance(likelihood, Likelihood):
             raise ValueError(
-                f"likelihood must be an instance, such as likelihoods.Gaussian(); "
-                f"got {likelihood!r}."
+                f"likelihood must be an instance of one of scalemix.likelihoods, such as "
+                f"scalemix.likelihoods.Gaussian(); got {likelihood!r}."
             )
         sites = find_sites(network)
         if not sites:
@@ -185,6 +185,11 @@ class Model(eqx.Module):
     def penalty(self, parametrization: Parametrization = "expanded") -> Array:
         """What the prior takes off the log-likelihood of all data, up to a constant."""
         return weight_penalty(self.structures, self.sites, self.network, parametrization)
+
+    def __repr__(self) -> str:
+        kinds = dict.fromkeys(type(s).__name__ for s in self.structures.values())
+        network, likelihood = type(self.network).__name__, type(self.likelihood).__name__
+        return f"Model({network}, {'/'.join(kinds)} on {len(self.sites)} sites, {likelihood})"
 
     def describe(self) -> Description:
         """A table of the sites: shape, structure, mixture and number of scales."""

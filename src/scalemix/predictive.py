@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._random import check_key
 from scalemix.likelihoods import Likelihood
 from scalemix.scaling import Scaling
 
@@ -81,8 +82,8 @@ class Predictive:
 
     def quantile(self, q: float) -> np.ndarray:
         """The value that a target exceeds with probability 1 - q, for each row."""
-        if not 0 < q < 1:
-            raise ValueError(f"A quantile's level must lie in (0, 1), got {q}.")
+        if not (isinstance(q, float | np.floating) and 0 < q < 1):
+            raise ValueError(f"A quantile's level is one number in (0, 1), got {q!r}.")
         levels = np.full(len(self), q, self._float)
         (value,) = self._stream(_quantile, levels)
         return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
@@ -96,10 +97,15 @@ class Predictive:
 
     def absolute_error(self, y: Any) -> np.ndarray:
         """`mean_s |y - f_s(x)|` for each row: the error of single draws, not of their mean."""
+        if self._regime.likelihood.num_outputs > 1 and self._regime.likelihood.discrete:
+            raise ValueError("Classes have no distances: there is no absolute error.")
         return self._stream(_absolute_error, self._targets(y))[0] * self._regime.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
         """Targets, `(num, rows)`: of a network drawn anew for each."""
+        key = check_key(key, "key")
+        if num < 1:
+            raise ValueError(f"num must be at least 1, got {num}.")
         draws = Predictive(self._regime._replace(key=key), self._x, num)
         sampler = _Sampler(jax.random.fold_in(key, 1))
         (samples,) = draws._stream(sampler, np.arange(len(self), dtype=np.uint32))
@@ -112,6 +118,7 @@ class Predictive:
 
     def _targets(self, y: Any) -> np.ndarray:
         y = np.asarray(y)
+        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
         if y.shape[:1] != (len(self),):
             raise ValueError(f"y has {y.shape[:1]} rows, the prediction {len(self)}.")
         if y.ndim > 1:
@@ -140,8 +147,13 @@ class Predictive:
             found = _block(
                 regime.network, regime.likelihood, statistic, self.num_draws, regime.key, *padded
             )
-            results.append([np.asarray(value)[: block - fill] for value in found])
+            # Double precision from here on, where targets are shifted back to their own units.
+            results.append([_widen(np.asarray(value)[: block - fill]) for value in found])
         return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
+
+
+def _widen(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float64) if np.issubdtype(values.dtype, np.floating) else values
 
 
 @eqx.filter_jit

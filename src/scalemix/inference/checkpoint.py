@@ -9,18 +9,19 @@ from typing import Any
 import jax
 import numpy as np
 
+FORMAT = "scalemix checkpoint"
 VERSION = 1
 
 
-def write(path: Path, tree: Any, facts: dict[str, Any]) -> None:
-    """Save the arrays of a tree and some facts about the run, replacing any earlier file at once.
+def write(path: Path, tree: Any, fingerprints: dict[str, str]) -> None:
+    """Save the arrays of a tree, replacing any earlier file at once.
 
     The file is complete before it gets its name; a crash or a full disk leaves the earlier one.
     """
     arrays: dict[str, Any] = {
         f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))
     }
-    header = json.dumps({"format": "scalemix checkpoint", "version": VERSION, **facts})
+    header = json.dumps({"format": FORMAT, "version": VERSION, "fingerprints": fingerprints})
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
@@ -34,29 +35,31 @@ def write(path: Path, tree: Any, facts: dict[str, Any]) -> None:
         raise
 
 
-def read(path: Path, like: Any, fingerprint: str) -> tuple[Any, dict[str, Any]]:
-    """The tree and the facts, if the file is of the run with this fingerprint.
+def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
+    """The tree, if the file is of the run with these fingerprints.
 
     `like` is a tree of the same form, from which shapes and types are checked.
     """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            facts = json.loads(file["header"].tobytes().decode())
+            header = json.loads(file["header"].tobytes().decode())
             found = [file[f"leaf{i}"] for i in range(len(file.files) - 1)]
-        if facts.get("format") != "scalemix checkpoint":
-            raise ValueError("it is of another program")
+        if header["format"] != FORMAT or header["version"] != VERSION:
+            raise ValueError("it is of another program or version")
+        theirs = dict(header["fingerprints"])
     except Exception as error:
         raise ValueError(
             f"{path} is not a checkpoint that can be read ({error}). Delete it to start afresh."
         ) from None
+    differing = [name for name, value in fingerprints.items() if theirs.get(name) != value]
     leaves, treedef = jax.tree.flatten(like)
     fits = len(found) == len(leaves) and all(
         f.shape == np.shape(leaf) and f.dtype == leaf.dtype
         for f, leaf in zip(found, leaves, strict=True)
     )
-    if facts.get("version") != VERSION or facts.get("fingerprint") != fingerprint or not fits:
+    if differing or not fits:
         raise ValueError(
-            f"{path} is a checkpoint of another run: the model, the data, the method or the key "
-            f"differs. Pass the same ones, or delete the file to start afresh."
+            f"{path} is a checkpoint of another run: not the same {' and '.join(differing)}. Pass "
+            f"what that run was given, or delete the file to start afresh."
         )
-    return jax.tree.unflatten(treedef, found), facts
+    return jax.tree.unflatten(treedef, found)

@@ -122,6 +122,8 @@ def run(
     state = _init(engine, arrays, static, schedule.num_steps)
     num_models = len(num_rows)
     memory = _Memory(
+        done=np.zeros((), np.int64),
+        stopped=np.zeros((), bool),
         state=state,
         best=state,
         best_score=np.full(num_models, -np.inf),
@@ -133,59 +135,47 @@ def run(
     chunks = _Chunks(engine, arrays, static, data, num_rows, schedule, keys)
     for name, shape, dtype in chunks.recorded_arrays(state):
         memory.recorded[name] = np.zeros((num_models, _num_chunks(schedule), *shape), dtype)
-    done, stopped = 0, False
-    fingerprint = ""
+    prints = {}
     if checkpoint is not None:
-        fingerprint = _fingerprint(engine, models, data, num_rows, schedule, keys)
+        prints = _fingerprints(engine, models, data, num_rows, schedule, keys)
         if checkpoint.exists():
             if not resume:
                 raise ValueError(
                     f"{checkpoint} exists. Pass resume=True to continue that run, or delete it."
                 )
-            memory, facts = checkpoints.read(checkpoint, memory, fingerprint)
-            done, stopped = facts["steps"], facts["stopped"]
-
-    def save() -> None:
-        if checkpoint is not None:
-            facts = {"fingerprint": fingerprint, "steps": done, "stopped": stopped}
-            checkpoints.write(checkpoint, memory, facts)
-
+            memory = checkpoints.read(checkpoint, memory, prints)
     try:
-        while done < schedule.num_steps and not stopped:
-            count = min(schedule.chunk_steps, schedule.num_steps - done)
-            state, objective, recorded = chunks.run(memory.state, done, count)
-            if not (np.isfinite(objective).all() and _all_finite(state)):
-                raise DivergenceError(chunks.explain(memory.state, done, count))
-            index = done // schedule.chunk_steps
-            memory.objective[:, done : done + count] = objective
-            for name, value in recorded.items():
-                memory.recorded[name][:, index] = value
-            memory = memory._replace(state=state)
-            if held_out is not None:
-                score = chunks.score(state, held_out)
-                memory.score[:, index] = score
-                memory = _keep_best(memory, score)
-                stopped = bool(np.all(memory.stale > schedule.patience))
-            done += count
+        while memory.done < schedule.num_steps and not memory.stopped:
+            # An interrupt may come at any point: what a chunk brings is taken over all at once.
+            memory = _advance(chunks, memory, held_out)
+            num_done = _num_chunks(schedule, int(memory.done))
             if report is not None:
-                report(Progress(done, schedule.num_steps, float(objective[:, -1].mean())))
-            if (index + 1) % checkpoint_every == 0 or done == schedule.num_steps or stopped:
-                save()
+                last = float(memory.objective[:, memory.done - 1].mean())
+                report(Progress(int(memory.done), schedule.num_steps, last))
+            ended = memory.stopped or memory.done == schedule.num_steps
+            if checkpoint is not None and (num_done % checkpoint_every == 0 or ended):
+                checkpoints.write(checkpoint, memory, prints)
     except KeyboardInterrupt:
-        save()
+        if checkpoint is not None:
+            checkpoints.write(checkpoint, memory, prints)
         raise
-    num_chunks = -(-done // schedule.chunk_steps)
+    num_done = _num_chunks(schedule, int(memory.done))
     return Outcome(
         state=memory.state if held_out is None else memory.best,
-        objective=memory.objective[:, :done],
-        score=memory.score[:, : num_chunks if held_out is not None else 0],
-        recorded={name: value[:, :num_chunks] for name, value in memory.recorded.items()},
+        objective=memory.objective[:, : memory.done],
+        score=memory.score[:, : num_done if held_out is not None else 0],
+        recorded={name: value[:, :num_done] for name, value in memory.recorded.items()},
     )
 
 
 class _Memory(NamedTuple):
-    """All that a run carries from chunk to chunk, and so all that a checkpoint holds."""
+    """All that a run carries from chunk to chunk, and so all that a checkpoint holds.
 
+    The histories are filled in place, but nothing counts beyond `done` steps.
+    """
+
+    done: np.ndarray
+    stopped: np.ndarray
     state: PyTree
     best: PyTree
     best_score: np.ndarray
@@ -193,6 +183,26 @@ class _Memory(NamedTuple):
     objective: np.ndarray
     score: np.ndarray
     recorded: dict[str, np.ndarray]
+
+
+def _advance(chunks: "_Chunks", memory: _Memory, held_out: Data | None) -> _Memory:
+    """The memory one chunk later."""
+    schedule, done = chunks.schedule, int(memory.done)
+    count = min(schedule.chunk_steps, schedule.num_steps - done)
+    state, objective, recorded = chunks.run(memory.state, done, count)
+    if not (np.isfinite(objective).all() and _all_finite(state)):
+        raise DivergenceError(chunks.explain(memory.state, done, count))
+    index = done // schedule.chunk_steps
+    memory.objective[:, done : done + count] = objective
+    for name, value in recorded.items():
+        memory.recorded[name][:, index] = value
+    memory = memory._replace(state=state, done=np.asarray(done + count))
+    if held_out is None:
+        return memory
+    score = chunks.score(state, held_out)
+    memory.score[:, index] = score
+    memory = _keep_best(memory, score)
+    return memory._replace(stopped=np.all(memory.stale >= schedule.patience))
 
 
 def _keep_best(memory: _Memory, score: np.ndarray) -> _Memory:
@@ -385,20 +395,25 @@ def _batch_rows(orders, start, num_rows, num_steps, batch_size):
     return jax.vmap(one)(orders, start, num_rows)
 
 
-def _num_chunks(schedule: Schedule) -> int:
-    return -(-schedule.num_steps // schedule.chunk_steps)
+def _num_chunks(schedule: Schedule, num_steps: int | None = None) -> int:
+    return -(-(schedule.num_steps if num_steps is None else num_steps) // schedule.chunk_steps)
 
 
-def _fingerprint(engine, models, data, num_rows, schedule, keys) -> str:
-    """Equal for two runs that are the same, and, but for hash collisions, for no others."""
+def _fingerprints(engine, models, data, num_rows, schedule, keys) -> dict[str, str]:
+    """Equal for two runs that are the same; where they differ, the name says in what."""
     arrays, static = eqx.partition(models, eqx.is_array)
-    digest = hashlib.sha256()
+    return {
+        "model": _digest(eqx.tree_pformat(static), jax.tree.leaves(arrays)),
+        "data": _digest("", [*data, num_rows]),
+        "method": _digest(repr((engine, schedule)), []),
+        "key": _digest("", [jax.random.key_data(keys)]),
+    }
+
+
+def _digest(description: str, arrays: list[Any]) -> str:
     # The address of a function says nothing about it and differs between processes.
-    described = repr((engine, schedule, eqx.tree_pformat(static)))
-    digest.update(re.sub(r" at 0x[0-9a-f]+", "", described).encode())
-    digest.update(np.asarray(jax.random.key_data(keys)).tobytes())
-    for leaf in [*jax.tree.leaves(arrays), *data, num_rows]:
-        leaf = np.ascontiguousarray(leaf)
-        digest.update(f"{leaf.shape}{leaf.dtype}".encode())
-        digest.update(leaf.tobytes())
+    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", description).encode())
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        digest.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
     return digest.hexdigest()

@@ -11,18 +11,18 @@ from jaxtyping import PyTree
 class Training:
     """How long to train, on which batches, with which steps.
 
-    Give `steps` or `epochs`. `batch_size=None` takes all data in every step. The optimiser is Adam
-    with a rate that falls from `learning_rate` to zero along a cosine, unless `optimizer` is given.
-    With `validation_fraction` that part of the training data is held out; the state that scores
-    best on it is kept, and training stops after `patience` chunks of `chunk_steps` steps without
-    a better one. Data beyond `stream_above` bytes stay in host memory and go to the device chunk
-    by chunk.
+    Give `steps` or `epochs`; with neither it is 5,000 steps. `batch_size=None` takes all data in
+    every step. The optimiser is Adam with a rate that falls from `learning_rate` to zero along a
+    cosine, unless `learning_rate` is a schedule of its own or an `optimizer` is given. With
+    `validation_fraction` that part of the training data is held out; the state that scores best on
+    it is kept, and training stops after `patience` chunks of `chunk_steps` steps without a better
+    one. Data beyond `stream_above` bytes stay in host memory and go to the device chunk by chunk.
     """
 
     steps: int | None = None
     epochs: float | None = None
     batch_size: int | None = 32
-    learning_rate: float = 5e-3
+    learning_rate: float | optax.Schedule = 1e-2
     optimizer: optax.GradientTransformation | None = None
     validation_fraction: float = 0.0
     patience: int = 10
@@ -33,13 +33,15 @@ class Training:
         """Raise `ValueError` for what cannot be."""
         if self.steps is not None and self.epochs is not None:
             raise ValueError("Give steps or epochs, not both.")
-        for name in ("steps", "epochs", "batch_size"):
+        for name in ("steps", "batch_size", "chunk_steps", "patience"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
-                raise ValueError(f"{name} must be positive, got {value}.")
-        for name in ("learning_rate", "chunk_steps", "patience"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
+            if value is not None and not (isinstance(value, int) and value > 0):
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        for name in ("epochs", "learning_rate"):
+            value = getattr(self, name)
+            positive = isinstance(value, int | float) and value > 0
+            if value is not None and not positive and not callable(value):
+                raise ValueError(f"{name} must be a positive number, got {value!r}.")
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(
                 f"validation_fraction must lie in [0, 1), got {self.validation_fraction}."
@@ -66,4 +68,5 @@ class Training:
         """The optimiser for a run of this length."""
         if self.optimizer is not None:
             return self.optimizer
-        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, num_steps))
+        rate = self.learning_rate
+        return optax.adam(rate if callable(rate) else optax.cosine_decay_schedule(rate, num_steps))
