@@ -2,7 +2,7 @@
 
 from scalemix import data, likelihoods, metrics, mixtures, networks
 from scalemix.fitting import fit, fit_many
-from scalemix.inference import NoiseTraining
+from scalemix.inference import NoiseTraining, VariationalEM
 from scalemix.inference.loop import DivergenceError
 from scalemix.mixtures import (
     Bernoulli,
@@ -43,6 +43,7 @@ __all__ = [
     "Predictive",
     "Rayleigh",
     "Uniform",
+    "VariationalEM",
     "data",
     "fit",
     "fit_many",

@@ -13,19 +13,29 @@ from jaxtyping import PRNGKeyArray, PyTree
 from scalemix._random import check_key
 from scalemix.inference import loop
 from scalemix.inference.batches import Data, stack
+from scalemix.inference.em import VariationalEM
 from scalemix.inference.loop import Engine
 from scalemix.inference.noise import NoiseTraining
 from scalemix.model import Model
-from scalemix.posterior import History, NoisyNetworks, OneNetwork, Posterior, check_inputs
+from scalemix.posterior import (
+    GaussianNetworks,
+    History,
+    NoisyNetworks,
+    OneNetwork,
+    Posterior,
+    check_inputs,
+)
 from scalemix.progress import bar
 from scalemix.scaling import Scaling, find_scaling
+
+Method = NoiseTraining | VariationalEM
 
 
 def fit(
     model: Model,
     x: Any,
     y: Any,
-    method: NoiseTraining,
+    method: Method,
     *,
     key: PRNGKeyArray,
     sample_weight: Any = None,
@@ -54,7 +64,7 @@ def fit_many(
     models: Model | Sequence[Model],
     xs: Sequence[Any],
     ys: Sequence[Any],
-    method: NoiseTraining,
+    method: Method,
     *,
     keys: PRNGKeyArray,
     sample_weights: Sequence[Any] | None = None,
@@ -146,10 +156,14 @@ def _check_keys(keys: Any, num: int) -> PRNGKeyArray:
 
 
 def _posterior(
-    method: NoiseTraining, outcome: loop.Outcome, model: Model, scaling: Scaling, key: PRNGKeyArray
+    method: Method, outcome: loop.Outcome, model: Model, scaling: Scaling, key: PRNGKeyArray
 ) -> Posterior:
     learned = method.finish(outcome.state, model)
-    networks = OneNetwork(learned) if method.deterministic else NoisyNetworks(learned)
+    if isinstance(method, VariationalEM):
+        deviations = {n: jnp.exp(v) for n, v in outcome.state.log_deviations.items()}
+        networks = GaussianNetworks(learned, deviations, outcome.state.variances)
+    else:
+        networks = OneNetwork(learned) if method.deterministic else NoisyNetworks(learned)
     history = History(outcome.objective, outcome.score, outcome.recorded)
     return Posterior(learned, networks, scaling, history, key)
 

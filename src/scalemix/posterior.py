@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
 from scalemix.model import Model
+from scalemix.networks.gaussians import draw_network
 from scalemix.predictive import Predictive, Regime
 from scalemix.scaling import Scaling
 
@@ -52,6 +53,25 @@ class NoisyNetworks(Networks):
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
         return self.model.with_scales(self.model.draw(key=key))
+
+
+class GaussianNetworks(Networks):
+    """An independent Gaussian for each weight, around the means that the model holds.
+
+    `deviations` are their standard deviations, by site; `variances` the scales that the prior
+    settled on, by site and group.
+    """
+
+    model: Model
+    deviations: dict[str, Array]
+    variances: dict[str, dict[str, Array]]
+
+    @property
+    def default_draws(self) -> int:
+        return 100
+
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
+        return draw_network(self.model.network, self.model.sites, self.deviations, key)
 
 
 class OneNetwork(Networks):
@@ -141,7 +161,9 @@ def check_inputs(x: Any, model: Model) -> np.ndarray:
 def _refusal(model: Model, shape: tuple[int, ...], dtype: Any) -> str | None:
     """What the network says against an example of this shape and type, if anything."""
     try:
-        eqx.filter_eval_shape(model.network, jax.ShapeDtypeStruct(shape, dtype))
+        eqx.filter_eval_shape(
+            model.network, jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        )
     except Exception as error:
         lines = str(error).strip().splitlines()
         return lines[0] if lines else type(error).__name__

@@ -52,7 +52,9 @@ def _site(name: str, path: tuple[Any, ...], layer: Any, rule: LayerRule) -> Site
         )
     num_rows = rule.num_rows(layer)
     try:
-        expanded = jax.eval_shape(rule.expand, layer, jax.ShapeDtypeStruct((num_rows,), float))
+        expanded = jax.eval_shape(
+            rule.expand, layer, jax.ShapeDtypeStruct((num_rows,), weight.dtype)
+        )
         fits = np.broadcast_shapes(expanded.shape, weight.shape) == weight.shape
     except (TypeError, ValueError):
         fits = False

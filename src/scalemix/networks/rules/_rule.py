@@ -34,3 +34,5 @@ class LayerRule:
     layer uses its input for more than the product with this weight: the weight is scaled then."""
     weight: str = "weight"
     """The layer's attribute that holds the weight."""
+    bias: str = "bias"
+    """The layer's attribute that holds what is added to the product, if there is any."""

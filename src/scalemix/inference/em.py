@@ -1,0 +1,213 @@
+"""Variational EM: a Gaussian posterior for each weight, scales in closed form."""
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.inference.batches import Data
+from scalemix.inference.loop import Engine, Step
+from scalemix.inference.noise import SCORED_TOGETHER
+from scalemix.inference.objectives import lower_bound
+from scalemix.inference.scales import (
+    Variances,
+    kl_divergence,
+    log_hyperprior,
+    moments,
+    optimal_variances,
+)
+from scalemix.inference.training import Training
+from scalemix.model import Model
+from scalemix.networks.gaussians import draw_network, put_gaussians
+from scalemix.structures import group_shape
+
+
+class EMState(NamedTuple):
+    """The means, which stand where the weights were; the deviations' logarithms; the variances."""
+
+    learned: PyTree
+    log_deviations: dict[str, Array]
+    variances: dict[str, Variances]
+    optimizer: PyTree
+    step: Array
+
+
+class Bound(NamedTuple):
+    """The evidence lower bound in its three terms."""
+
+    log_likelihood: Array
+    """`E_q log p(y | x, W)`, per datum."""
+    kl: Array
+    """`KL[q(W) || p(W | v)]`, a sum over weights."""
+    log_hyperprior: Array
+    """`log p(v)`, a sum over scales."""
+
+    def per_datum(self, num_data: Array, temperature: Array | float) -> Array:
+        """The bound divided by N, the divergence tempered."""
+        return self.log_likelihood - temperature * (self.kl - self.log_hyperprior) / num_data
+
+
+@dataclasses.dataclass(frozen=True)
+class VariationalEM(Training, Engine):
+    """Learn a mean and a deviation for each weight, and the scales that they are best shrunk by.
+
+    For priors with a closed-form scale update: inverse gamma, half-Cauchy, log-uniform, exponential
+    (Rayleigh) and gamma. `num_draws` noisy passes estimate the likelihood; `temperature` multiplies
+    all that the prior says, and is one for the posterior as Bayes has it. `num_sweeps` is the
+    number of rounds between the groups of ARD-ADD in a step, each from where the last step left
+    them. `initial_deviation` is where every weight's deviation starts. Over the first `warm_up`, a
+    share of all steps, the temperature rises from zero: a unit that the prior switches off before
+    the likelihood has found a use for it does not come back. Without it the prior prunes hardest.
+    """
+
+    num_draws: int = 2
+    temperature: float = 1.0
+    num_sweeps: int = 2
+    initial_deviation: float = 0.02
+    warm_up: float = 0.1
+
+    def __post_init__(self):
+        self.check()
+        for name in ("num_draws", "num_sweeps"):
+            value = getattr(self, name)
+            if not (isinstance(value, int) and value > 0):
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        if not self.temperature >= 0:
+            raise ValueError(f"temperature must not be negative, got {self.temperature}.")
+        if not 0 <= self.warm_up < 1:
+            raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}.")
+        if not self.initial_deviation > 0:
+            raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation}.")
+
+    def check_model(self, model: Model) -> None:
+        """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""
+        for name, structure in model.structures.items():
+            if not math.isfinite(structure.scale):
+                raise ValueError(f"The prior on {name!r} is flat (scale = inf): nothing shrinks.")
+            for mixture in structure.groups.values():
+                try:
+                    mixture.optimal_variance(1.0, 1)
+                except ValueError as error:
+                    raise ValueError(f"The prior on {name!r}: {error}") from None
+
+    def init(self, model: Model, num_steps: int) -> EMState:
+        learned = eqx.filter(model, model.learnable())
+        start = math.log(self.initial_deviation)
+        log_deviations = {n: jnp.full_like(w, start) for n, w in model.weights.items()}
+        variances = {
+            site.name: {
+                group: jnp.ones(
+                    group_shape(group, site.shape, site.num_rows), site.weight(model.network).dtype
+                )
+                for group in model.structures[site.name].groups
+            }
+            for site in model.sites
+        }
+        optimizer = self.build_optimizer(num_steps).init((learned, log_deviations))
+        return EMState(learned, log_deviations, variances, optimizer, jnp.zeros((), jnp.int32))
+
+    def best_variances(self, state: EMState, model: Model) -> dict[str, Variances]:
+        """The closed-form scales for the means and deviations as they are."""
+        best = {}
+        for site in model.sites:
+            structure = model.structures[site.name]
+            deviation = jnp.exp(state.log_deviations[site.name])
+            moment = moments(structure, site.weight(state.learned.network), deviation)
+            best[site.name] = optimal_variances(
+                structure, site, site.layer(model.network), moment, state.variances[site.name],
+                self.num_sweeps,
+            )  # fmt: skip
+        # The envelope theorem: at their maximum the scales take no part in the gradient.
+        return jax.lax.stop_gradient(best)
+
+    def bound(
+        self,
+        learned: PyTree,
+        log_deviations: dict[str, Array],
+        variances: dict[str, Variances],
+        model: Model,
+        batch: Data,
+        key: PRNGKeyArray,
+    ) -> Bound:
+        """The terms of the bound on a batch, the likelihood estimated by noisy passes."""
+        current = self._combine(learned, model)
+        deviations = {name: jnp.exp(value) for name, value in log_deviations.items()}
+        kl, hyper = jnp.zeros(()), jnp.zeros(())
+        for site in model.sites:
+            structure, layer = model.structures[site.name], site.layer(model.network)
+            mean, deviation = site.weight(current.network), deviations[site.name]
+            v = variances[site.name]
+            kl = kl + kl_divergence(structure, site, layer, mean, deviation, v)
+            hyper = hyper + log_hyperprior(structure, v)
+
+        def one(key: PRNGKeyArray, x: Array, y: Array) -> Array:
+            network = put_gaussians(current.network, model.sites, deviations, key)
+            return current.likelihood.log_prob(network(x), y)
+
+        keys = jax.random.split(key, (self.num_draws, len(batch.y)))
+        values = jax.vmap(jax.vmap(one), in_axes=(0, None, None))(keys, batch.x, batch.y)
+        return Bound(lower_bound(values, batch.weight), kl, hyper)
+
+    def step(
+        self,
+        state: EMState,
+        model: Model,
+        batch: Data,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        variances = self.best_variances(state, model)
+
+        def loss(adjusted: tuple[PyTree, dict[str, Array]]) -> tuple[Array, Bound]:
+            learned, log_deviations = adjusted
+            bound = self.bound(learned, log_deviations, variances, model, batch, key)
+            return -bound.per_datum(num_data, self._temperature(state.step, num_steps)), bound
+
+        adjusted = state.learned, state.log_deviations
+        (negative, bound), slope = jax.value_and_grad(loss, has_aux=True)(adjusted)
+        (learned, log_deviations), optimizer = self.descend(
+            adjusted, state.optimizer, slope, num_steps
+        )
+        following = EMState(learned, log_deviations, variances, optimizer, state.step + 1)
+        return Step(following, -negative, bound._asdict())
+
+    def _temperature(self, step: Array, num_steps: int) -> Array:
+        if self.warm_up == 0:
+            return jnp.asarray(self.temperature, jnp.float32)
+        progress = (step.astype(jnp.float32) + 1) / (self.warm_up * num_steps)
+        return self.temperature * jnp.minimum(progress, 1.0)
+
+    def score(self, state: EMState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
+        current = self._combine(state.learned, model)
+        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+        keys = jax.random.split(key, max(8, self.num_draws))
+
+        def one(x: Array, y: Array) -> Array:
+            def under(key: PRNGKeyArray) -> Array:
+                network = draw_network(current.network, model.sites, deviations, key)
+                return current.likelihood.log_prob(network(x), y)
+
+            return jax.nn.logsumexp(jax.vmap(under)(keys)) - jnp.log(len(keys))
+
+        values = jax.lax.map(lambda row: one(*row), data[:2], batch_size=SCORED_TOGETHER)
+        return jnp.sum(jnp.where(data.weight > 0, values, 0.0) * data.weight) / data.weight.sum()
+
+    def magnitudes(self, state: EMState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+        return {
+            site.name: jnp.max(jnp.abs(site.weight(state.learned.network)))
+            + jnp.max(jnp.exp(state.log_deviations[site.name]))
+            for site in model.sites
+        }
+
+    def finish(self, state: EMState, model: Model) -> Model:
+        """The model with the means in place of what it began with."""
+        return self._combine(state.learned, model)
+
+    def _combine(self, learned: PyTree, model: Model) -> Model:
+        _, fixed = eqx.partition(model, model.learnable())
+        return eqx.combine(learned, fixed)

@@ -1,0 +1,83 @@
+"""Puts Gaussian weights into a network: the weights it holds are the means.
+
+The deviations stand beside it, by site. A pass draws pre-activations in place of weights (local
+reparametrization): a product with Gaussian weights is Gaussian, with mean `h mu` and variance
+`h^2 sigma^2`, so each example has weights of its own for the price of a second product.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.networks.placing import put_weights
+from scalemix.networks.sites import Site
+
+# Under the root, so that a unit that is off has a finite gradient.
+TINY = 1e-16
+
+
+def put_gaussians(
+    network: PyTree, sites: tuple[Site, ...], deviations: dict[str, Array], key: PRNGKeyArray
+) -> PyTree:
+    """The network with pre-activations drawn at every site: one pass of one example."""
+    keys = jax.random.split(key, len(sites))
+    layers: dict[Any, Any] = {}
+    for site, subkey in zip(sites, keys, strict=True):
+        layer = layers.get(site.path, site.layer(network))
+        deviation = deviations[site.name]
+        if site.rule.scale_input is None:
+            # The layer is no plain product with this weight: the weight itself is drawn.
+            drawn = _draw(getattr(layer, site.rule.weight), deviation, subkey)
+            layer = _with_weight(layer, site, drawn)
+        else:
+            layer = GaussianLayer(layer, deviation**2, subkey, site)
+        layers[site.path] = layer
+    places = {site.path: site for site in sites}
+    return eqx.tree_at(
+        lambda net: [site.layer(net) for site in places.values()],
+        network,
+        [layers[path] for path in places],
+    )
+
+
+def draw_network(
+    network: PyTree, sites: tuple[Site, ...], deviations: dict[str, Array], key: PRNGKeyArray
+) -> PyTree:
+    """The network with weights drawn at every site: one function, for any number of examples."""
+    keys = jax.random.split(key, len(sites))
+    weights = {
+        site.name: _draw(site.weight(network), deviations[site.name], subkey)
+        for site, subkey in zip(sites, keys, strict=True)
+    }
+    return put_weights(network, sites, weights)
+
+
+def _draw(mean: Array, deviation: Array, key: PRNGKeyArray) -> Array:
+    return mean + deviation * jax.random.normal(key, mean.shape, mean.dtype)
+
+
+def _with_weight(layer: Any, site: Site, weight: Array) -> Any:
+    return eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
+
+
+class GaussianLayer(eqx.Module):
+    """A layer with Gaussian weights, whose output is drawn."""
+
+    layer: Any
+    variance: Array
+    key: PRNGKeyArray
+    site: Site = eqx.field(static=True)
+
+    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
+        mean = self.layer(x, *args, **kwargs)
+        rule = self.site.rule
+        spread = _with_weight(self.layer, self.site, self.variance)
+        if getattr(spread, rule.bias, None) is not None:
+            spread = eqx.tree_at(
+                lambda node: getattr(node, rule.bias), spread, replace_fn=jnp.zeros_like
+            )
+        deviation = jnp.sqrt(spread(x * x, *args, **kwargs) + TINY)
+        return mean + deviation * jax.random.normal(self.key, mean.shape, mean.dtype)
