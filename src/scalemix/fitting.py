@@ -158,7 +158,7 @@ def _check_keys(keys: Any, num: int) -> PRNGKeyArray:
 def _posterior(
     method: Method, outcome: loop.Outcome, model: Model, scaling: Scaling, key: PRNGKeyArray
 ) -> Posterior:
-    learned = method.finish(outcome.state, model)
+    learned = model.with_learned(outcome.state.learned)
     if isinstance(method, VariationalEM):
         deviations = {n: jnp.exp(v) for n, v in outcome.state.log_deviations.items()}
         networks = GaussianNetworks(learned, deviations, outcome.state.variances)

@@ -182,6 +182,11 @@ class Model(eqx.Module):
             [jax.tree.map(eqx.is_inexact_array, self.network), *[True] * len(learned)],
         )
 
+    def with_learned(self, learned: PyTree) -> "Model":
+        """The same model with these values of what training adjusts."""
+        _, fixed = eqx.partition(self, self.learnable())
+        return eqx.combine(learned, fixed)
+
     def penalty(self, parametrization: Parametrization = "expanded") -> Array:
         """What the prior takes off the log-likelihood of all data, up to a constant."""
         return weight_penalty(self.structures, self.sites, self.network, parametrization)

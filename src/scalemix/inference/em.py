@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.inference.batches import Data
 from scalemix.inference.loop import Engine, Step
-from scalemix.inference.noise import SCORED_TOGETHER
 from scalemix.inference.objectives import lower_bound
 from scalemix.inference.scales import (
     Variances,
@@ -20,10 +19,14 @@ from scalemix.inference.scales import (
     moments,
     optimal_variances,
 )
+from scalemix.inference.scoring import predictive_score
 from scalemix.inference.training import Training
 from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network, put_gaussians
 from scalemix.structures import group_shape
+
+# A step makes do with fewer draws than a score, which is compared with other scores.
+LEAST_SCORED = 8
 
 
 class EMState(NamedTuple):
@@ -134,7 +137,7 @@ class VariationalEM(Training, Engine):
         key: PRNGKeyArray,
     ) -> Bound:
         """The terms of the bound on a batch, the likelihood estimated by noisy passes."""
-        current = self._combine(learned, model)
+        current = model.with_learned(learned)
         deviations = {name: jnp.exp(value) for name, value in log_deviations.items()}
         kl, hyper = jnp.zeros(()), jnp.zeros(())
         for site in model.sites:
@@ -183,19 +186,14 @@ class VariationalEM(Training, Engine):
         return self.temperature * jnp.minimum(progress, 1.0)
 
     def score(self, state: EMState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
-        current = self._combine(state.learned, model)
+        current = model.with_learned(state.learned)
         deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
-        keys = jax.random.split(key, max(8, self.num_draws))
 
-        def one(x: Array, y: Array) -> Array:
-            def under(key: PRNGKeyArray) -> Array:
-                network = draw_network(current.network, model.sites, deviations, key)
-                return current.likelihood.log_prob(network(x), y)
+        def network(key: PRNGKeyArray) -> Any:
+            return draw_network(current.network, model.sites, deviations, key)
 
-            return jax.nn.logsumexp(jax.vmap(under)(keys)) - jnp.log(len(keys))
-
-        values = jax.lax.map(lambda row: one(*row), data[:2], batch_size=SCORED_TOGETHER)
-        return jnp.sum(jnp.where(data.weight > 0, values, 0.0) * data.weight) / data.weight.sum()
+        keys = jax.random.split(key, max(LEAST_SCORED, self.num_draws))
+        return predictive_score(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: EMState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         return {
@@ -203,11 +201,3 @@ class VariationalEM(Training, Engine):
             + jnp.max(jnp.exp(state.log_deviations[site.name]))
             for site in model.sites
         }
-
-    def finish(self, state: EMState, model: Model) -> Model:
-        """The model with the means in place of what it began with."""
-        return self._combine(state.learned, model)
-
-    def _combine(self, learned: PyTree, model: Model) -> Model:
-        _, fixed = eqx.partition(model, model.learnable())
-        return eqx.combine(learned, fixed)

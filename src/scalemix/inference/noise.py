@@ -1,7 +1,7 @@
 """Noise training: dropout, and its kin, as marginal MAP inference under the prior."""
 
 import dataclasses
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,12 +12,11 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from scalemix.inference.batches import Data
 from scalemix.inference.loop import Engine, Step
 from scalemix.inference.objectives import OBJECTIVES, Weighting, importance_weights
+from scalemix.inference.scoring import predictive_score
 from scalemix.inference.training import Training
 from scalemix.model import Model
 
 ObjectiveName = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
-# Rows of held-out data that are scored side by side.
-SCORED_TOGETHER = 512
 
 
 class NoiseState(NamedTuple):
@@ -94,12 +93,11 @@ class NoiseTraining(Training, Engine):
         num_steps: int,
         key: PRNGKeyArray,
     ) -> Step:
-        _, fixed = eqx.partition(model, model.learnable())
         weighting = self.weighting or ("batch" if self.noise_sharing == "batch" else "example")
         parametrization = "hierarchical" if self.deterministic else "expanded"
 
         def loss(learned: PyTree) -> tuple[Array, Array]:
-            current = eqx.combine(learned, fixed)
+            current = model.with_learned(learned)
             values = self._log_likelihoods(current, batch, key)
             objective = OBJECTIVES[self.objective](values, batch.weight, weighting=weighting)
             return current.penalty(parametrization) / num_data - objective, values
@@ -126,26 +124,18 @@ class NoiseTraining(Training, Engine):
         return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
 
     def score(self, state: NoiseState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
-        _, fixed = eqx.partition(model, model.learnable())
-        current = eqx.combine(state.learned, fixed)
-        scales = None if self.deterministic else current.draw((self.num_draws,), key=key)
+        current = model.with_learned(state.learned)
 
-        def one(x: Array, y: Array) -> Array:
-            def under(drawn) -> Array:
-                network = current.network if drawn is None else current.with_scales(drawn)
-                return current.likelihood.log_prob(network(x), y)
+        def network(key: PRNGKeyArray) -> Any:
+            return (
+                current.network
+                if self.deterministic
+                else current.with_scales(current.draw(key=key))
+            )
 
-            values = under(None)[None] if scales is None else jax.vmap(under)(scales)
-            return jax.nn.logsumexp(values) - jnp.log(values.shape[0])
-
-        values = jax.lax.map(lambda row: one(*row), data[:2], batch_size=SCORED_TOGETHER)
-        return jnp.sum(jnp.where(data.weight > 0, values, 0.0) * data.weight) / data.weight.sum()
+        keys = jax.random.split(key, 1 if self.deterministic else self.num_draws)
+        return predictive_score(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         learned = {site.name: site.weight(state.learned.network) for site in model.sites}
         return {name: jnp.max(jnp.abs(weight)) for name, weight in learned.items()}
-
-    def finish(self, state: NoiseState, model: Model) -> Model:
-        """The model with what was learned in place of what it began with."""
-        _, fixed = eqx.partition(model, model.learnable())
-        return eqx.combine(state.learned, fixed)

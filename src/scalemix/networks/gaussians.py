@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix.networks.placing import put_weights
+from scalemix.networks.placing import put_weights, replace_layers, with_weight
 from scalemix.networks.sites import Site
 
 # Under the root, so that a unit that is off has a finite gradient.
@@ -23,24 +23,17 @@ def put_gaussians(
     network: PyTree, sites: tuple[Site, ...], deviations: dict[str, Array], key: PRNGKeyArray
 ) -> PyTree:
     """The network with pre-activations drawn at every site: one pass of one example."""
-    keys = jax.random.split(key, len(sites))
-    layers: dict[Any, Any] = {}
-    for site, subkey in zip(sites, keys, strict=True):
-        layer = layers.get(site.path, site.layer(network))
+    keys = dict(zip(sites, jax.random.split(key, len(sites)), strict=True))
+
+    def change(site: Site, layer: Any) -> Any:
         deviation = deviations[site.name]
         if site.rule.scale_input is None:
             # The layer is no plain product with this weight: the weight itself is drawn.
-            drawn = _draw(getattr(layer, site.rule.weight), deviation, subkey)
-            layer = _with_weight(layer, site, drawn)
-        else:
-            layer = GaussianLayer(layer, deviation**2, subkey, site)
-        layers[site.path] = layer
-    places = {site.path: site for site in sites}
-    return eqx.tree_at(
-        lambda net: [site.layer(net) for site in places.values()],
-        network,
-        [layers[path] for path in places],
-    )
+            drawn = _draw(getattr(layer, site.rule.weight), deviation, keys[site])
+            return with_weight(layer, site, drawn)
+        return GaussianLayer(layer, deviation**2, keys[site], site)
+
+    return replace_layers(network, sites, change)
 
 
 def draw_network(
@@ -59,10 +52,6 @@ def _draw(mean: Array, deviation: Array, key: PRNGKeyArray) -> Array:
     return mean + deviation * jax.random.normal(key, mean.shape, mean.dtype)
 
 
-def _with_weight(layer: Any, site: Site, weight: Array) -> Any:
-    return eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
-
-
 class GaussianLayer(eqx.Module):
     """A layer with Gaussian weights, whose output is drawn."""
 
@@ -74,7 +63,7 @@ class GaussianLayer(eqx.Module):
     def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
         mean = self.layer(x, *args, **kwargs)
         rule = self.site.rule
-        spread = _with_weight(self.layer, self.site, self.variance)
+        spread = with_weight(self.layer, self.site, self.variance)
         if getattr(spread, rule.bias, None) is not None:
             spread = eqx.tree_at(
                 lambda node: getattr(node, rule.bias), spread, replace_fn=jnp.zeros_like

@@ -1,12 +1,13 @@
 """Puts scales into a network. The network given is left as it was; a new one comes back."""
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from scalemix.networks.sites import Site
+from scalemix.networks.sites import Site, at_path
 
 Scales = dict[str, dict[str, Array]]
 """One draw: for each site the scales of each group."""
@@ -49,18 +50,26 @@ def expand_scales(site: Site, layer: Any, scales: dict[str, Array]) -> Array:
     return product
 
 
-def put_scales(network: PyTree, sites: tuple[Site, ...], scales: Scales) -> PyTree:
-    """The network in the expanded parametrization: each weight `z` acts as `xi * z`."""
+def replace_layers(
+    network: PyTree, sites: tuple[Site, ...], change: Callable[[Site, Any], Any]
+) -> PyTree:
+    """The network with the layer of each site changed, once for each of its sites."""
     layers = {}
     for site in sites:
-        layer = layers.get(site.path, site.layer(network))
-        layers[site.path] = _scale_layer(site, layer, scales[site.name])
-    places = {site.path: site for site in sites}
-    return eqx.tree_at(
-        lambda net: [site.layer(net) for site in places.values()],
-        network,
-        [layers[path] for path in places],
+        layers[site.path] = change(site, layers.get(site.path, site.layer(network)))
+    return eqx.tree_at(lambda net: [at_path(net, p) for p in layers], network, [*layers.values()])
+
+
+def put_scales(network: PyTree, sites: tuple[Site, ...], scales: Scales) -> PyTree:
+    """The network in the expanded parametrization: each weight `z` acts as `xi * z`."""
+    return replace_layers(
+        network, sites, lambda site, layer: _scale_layer(site, layer, scales[site.name])
     )
+
+
+def with_weight(layer: Any, site: Site, weight: Array) -> Any:
+    """The layer with this weight in place of its own."""
+    return eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
 
 
 def _scale_layer(site: Site, layer: Any, scales: dict[str, Array]) -> Any:
@@ -70,7 +79,7 @@ def _scale_layer(site: Site, layer: Any, scales: dict[str, Array]) -> Any:
         of_rows, of_weights = {}, scales
     if of_weights:
         weight = getattr(layer, site.rule.weight) * expand_scales(site, layer, of_weights)
-        layer = eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
+        layer = with_weight(layer, site, weight)
     if of_rows:
         layer = ScaledLayer(layer, of_rows, site)
     return layer
