@@ -97,6 +97,27 @@ def test_many_fits_of_unequal_length_equal_fits_in_turn():
             close(one, sx.fit(model, x, y, method, key=key))
 
 
+def test_many_fits_stop_as_they_would_alone():
+    method = sx.NoiseTraining(
+        steps=2000, chunk_steps=10, num_draws=2, validation_fraction=0.3, patience=2,
+        learning_rate=0.05,
+    )  # fmt: skip
+    keys = jax.random.split(KEY, 3)
+    ys = [Y, RNG.normal(size=60), -Y]
+    together = sx.fit_many(build(), [X] * 3, ys, method, keys=keys)
+    alone = [sx.fit(build(), X, y, method, key=key) for y, key in zip(ys, keys, strict=True)]
+    assert len({len(one.history.score) for one in alone}) > 1
+    for one, other in zip(together, alone, strict=True):
+        num = len(other.history.score)
+        np.testing.assert_allclose(one.history.score[:num], other.history.score, rtol=1e-2)
+        close(one, other, rtol=1e-2)
+
+
+def test_a_batch_between_the_lengths_is_refused():
+    with pytest.raises(ValueError, match=r"more than the 20 rows of data set 1"):
+        sx.fit_many(build(), [X, X[:20]], [Y, Y[:20]], METHOD, keys=jax.random.split(KEY, 2))
+
+
 def test_many_fits_over_settings():
     models = [build(mixture=sx.HalfCauchy(s)) for s in (0.01, 1.0)]
     fits = sx.fit_many(models, [X, X], [Y, Y], METHOD, keys=jnp.stack([KEY, KEY]))
@@ -192,8 +213,8 @@ def test_the_best_state_is_kept_and_training_stops(monkeypatch):
 
     captured, keep = {}, loop._keep_best
 
-    def spy(memory, score):
-        captured["memory"] = keep(memory, score)
+    def spy(memory, score, patience):
+        captured["memory"] = keep(memory, score, patience)
         return captured["memory"]
 
     monkeypatch.setattr(sx.fitting, "bar", lambda _: _reporting(stop))

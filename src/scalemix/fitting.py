@@ -77,7 +77,8 @@ def fit_many(
     """Many fits as one program: of several data sets, seeds, or settings of one kind of model.
 
     `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so is `models[i]`; one model serves all.
-    Data sets may differ in length. The result is that of a loop over `fit`, up to rounding.
+    Data sets may differ in length. The result is that of a loop over `fit`, up to rounding; for
+    unequal lengths and `batch_size=None`, all rows in every step, up to the noise that is drawn.
     """
     if not isinstance(method, Engine):
         raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
@@ -112,7 +113,13 @@ def fit_many(
     held_out = stack([data for _, data in splits]) if method.validation_fraction else None
     num_rows = np.array([len(data.y) for data in train])
     batch_size = method.batch_size
-    if batch_size is not None and batch_size >= num_rows.max():
+    if batch_size is not None and batch_size >= num_rows.min():
+        if batch_size < num_rows.max():
+            raise ValueError(
+                f"batch_size={batch_size} is more than the {num_rows.min()} rows of data set "
+                f"{int(num_rows.argmin())} and less than those of others. Choose one below all, or "
+                f"None for all rows in every step."
+            )
         batch_size = None
     lengths = {method.num_steps(int(n)) for n in num_rows}
     if len(lengths) > 1:

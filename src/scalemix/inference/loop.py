@@ -201,12 +201,13 @@ def _advance(chunks: "_Chunks", memory: _Memory, held_out: Data | None) -> _Memo
         return memory
     score = chunks.score(state, held_out)
     memory.score[:, index] = score
-    memory = _keep_best(memory, score)
+    memory = _keep_best(memory, score, schedule.patience)
     return memory._replace(stopped=np.all(memory.stale >= schedule.patience))
 
 
-def _keep_best(memory: _Memory, score: np.ndarray) -> _Memory:
-    better = score > memory.best_score
+def _keep_best(memory: _Memory, score: np.ndarray, patience: int) -> _Memory:
+    # A model that has run out of patience keeps what it has while the others go on.
+    better = (score > memory.best_score) & (memory.stale < patience)
 
     def choose(new: Array, old: Array) -> Array:
         return jnp.where(better.reshape((-1,) + (1,) * (jnp.ndim(new) - 1)), new, old)
