@@ -406,6 +406,8 @@ def test_bad_arguments_are_refused():
         arguments = {"model": build(), "x": X, "y": Y, "method": METHOD, "key": KEY} | change
         with pytest.raises(ValueError, match=reason):
             sx.fit(**arguments)
+    with pytest.raises(ValueError, match=r"A model is a scalemix\.Model, got MLP"):
+        sx.fit_many(build().network, [X], [Y], METHOD, keys=KEY[None])
     with pytest.raises(ValueError, match=r"jax\.random\.split\(key, 2\)"):
         sx.fit_many(build(), [X, X], [Y, Y], METHOD, keys=KEY)
     method = sx.NoiseTraining(epochs=4, batch_size=16)

@@ -340,6 +340,8 @@ def test_a_convolutional_network_of_ones_own():
     assert placed(model) == {"stem": "ARD", "block": "ARDADD", "head": "ARD"}
     outputs = model.outputs(images, model.draw((5,), key=KEY))
     assert outputs.shape == (5, 3)
+    pixels = jnp.zeros((1, 8, 8), jnp.uint8)
+    assert placed(sx.Model(ConvNet(KEY), structure, likelihood, example=pixels)) == placed(model)
 
 
 def test_mismatched_parts_are_refused():

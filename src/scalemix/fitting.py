@@ -84,6 +84,8 @@ def fit_many(
         raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
     if resume and checkpoint is None:
         raise ValueError("resume=True continues from a file: give checkpoint= its path.")
+    if callable(models) and not isinstance(models, Model):
+        raise ValueError(f"A model is a scalemix.Model, got {type(models).__name__}.")
     num = len(xs)
     keys = _check_keys(keys, num)
     models = [models] * num if isinstance(models, Model) else list(models)

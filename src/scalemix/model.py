@@ -213,6 +213,10 @@ def _find_input(
 ) -> jax.ShapeDtypeStruct | None:
     if example is not None:
         example = jnp.asarray(example)
+        as_float = jax.ShapeDtypeStruct(example.shape, sites[0].weight(network).dtype)
+        # Whole numbers are measurements (pixels), unless the network takes nothing else.
+        if _output_shape(network, as_float) is not None:
+            return as_float
         return jax.ShapeDtypeStruct(example.shape, example.dtype)
     # A network that takes a vector takes one that some dense layer of it takes.
     for site in sites:

@@ -306,6 +306,8 @@ def test_impossible_settings_are_refused():
         ({"num_draws": 0}, "num_draws"),
         ({"num_sweeps": 1.5}, "num_sweeps"),
         ({"temperature": -1.0}, "temperature"),
+        ({"temperature": "1"}, "temperature"),
+        ({"temperature": float("nan")}, "temperature"),
         ({"initial_deviation": 0.0}, "initial_deviation"),
         ({"warm_up": 1.0}, "warm_up"),
     ]:

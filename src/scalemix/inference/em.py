@@ -79,8 +79,8 @@ class VariationalEM(Training, Engine):
             value = getattr(self, name)
             if not (isinstance(value, int) and value > 0):
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
-        if not self.temperature >= 0:
-            raise ValueError(f"temperature must not be negative, got {self.temperature}.")
+        if not (isinstance(self.temperature, int | float) and 0 <= self.temperature < math.inf):
+            raise ValueError(f"temperature must be zero or more, got {self.temperature!r}.")
         if not 0 <= self.warm_up < 1:
             raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}.")
         if not self.initial_deviation > 0:
