@@ -1,7 +1,6 @@
 """A bar for people who wait."""
 
 import sys
-from collections.abc import Callable
 from contextlib import contextmanager
 
 from tqdm import tqdm
@@ -23,6 +22,3 @@ def bar(wanted: bool | None):
             line.update(progress.step - line.n)
 
         yield report
-
-
-Reporter = Callable[[Progress], None]
