@@ -299,6 +299,7 @@ NAMES = r"Layers: first, blocks\.0, blocks\.1, last\."
         (sx.HalfCauchy(1.0), r"prior must be a structure around a mixture"),
         (None, r"prior must be a structure"),
         ({}, r"names no layer. " + NAMES),
+        ({"*": None}, r"leaves every layer without one. " + NAMES),
     ],
 )
 def test_misplaced_priors_are_refused(prior, reason):

@@ -103,7 +103,7 @@ class Model(eqx.Module):
 
     def with_scales(self, scales: Scales) -> PyTree:
         """The network under one draw of noise: a deterministic function of its input."""
-        self._check_scales(scales)
+        check_by_site(scales, self.scale_shapes, "Scales")
         return put_scales(self.network, self.sites, scales)
 
     def outputs(
@@ -157,20 +157,21 @@ class Model(eqx.Module):
         """Log density of the weights and scales of all sites together."""
         _check_parametrization(parametrization)
         check_by_site(weights, {site.name: site.shape for site in self.sites}, "Weights")
-        self._check_scales(scales)
+        check_by_site(scales, self.scale_shapes, "Scales")
         return log_prior(
             self.structures, self.sites, self.network, weights, scales, parametrization
         )
 
-    def _check_scales(self, scales: Scales) -> None:
-        shapes = {
+    @property
+    def scale_shapes(self) -> dict[str, dict[str, tuple[int, ...]]]:
+        """The shape of each site's scales, group by group."""
+        return {
             site.name: {
                 group: group_shape(group, site.shape, site.num_rows)
                 for group in self.structures[site.name].groups
             }
             for site in self.sites
         }
-        check_by_site(scales, shapes, "Scales")
 
     def learnable(self) -> "Model":
         """A model-shaped tree of truth values: which leaves training adjusts."""

@@ -54,6 +54,8 @@ def assign(
             f"prior must be a structure around a mixture, such as ARD(HalfCauchy(1.0)), or a "
             f"mapping from layer-name patterns to structures; got {prior!r}."
         )
+    if not assigned:
+        raise ValueError(f"The prior leaves every layer without one. Layers: {names}.")
     needing = [name for name, structure in assigned.items() if structure.needs_path_around]
     if needing and (blocked := [name for name in needing if name not in bypassed()]):
         raise ValueError(

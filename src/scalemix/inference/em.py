@@ -23,7 +23,6 @@ from scalemix.inference.scoring import predictive_score
 from scalemix.inference.training import Training
 from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network, put_gaussians
-from scalemix.structures import group_shape
 
 # A step makes do with fewer draws than a score, which is compared with other scores.
 LEAST_SCORED = 8
@@ -102,13 +101,10 @@ class VariationalEM(Training, Engine):
         start = math.log(self.initial_deviation)
         log_deviations = {n: jnp.full_like(w, start) for n, w in model.weights.items()}
         variances = {
-            site.name: {
-                group: jnp.ones(
-                    group_shape(group, site.shape, site.num_rows), site.weight(model.network).dtype
-                )
-                for group in model.structures[site.name].groups
+            name: {
+                group: jnp.ones(shape, model.weights[name].dtype) for group, shape in groups.items()
             }
-            for site in model.sites
+            for name, groups in model.scale_shapes.items()
         }
         optimizer = self.build_optimizer(num_steps).init((learned, log_deviations))
         return EMState(learned, log_deviations, variances, optimizer, jnp.zeros((), jnp.int32))
