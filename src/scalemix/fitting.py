@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -18,15 +18,17 @@ from scalemix.inference.loop import Engine
 from scalemix.inference.noise import NoiseTraining
 from scalemix.model import Model
 from scalemix.posterior import (
+    Ensemble,
     GaussianNetworks,
     History,
+    Networks,
     NoisyNetworks,
     OneNetwork,
     Posterior,
-    check_inputs,
 )
+from scalemix.preparation import hold_out, prepare
 from scalemix.progress import bar
-from scalemix.scaling import Scaling, find_scaling
+from scalemix.scaling import Scaling
 
 Method = NoiseTraining | VariationalEM
 
@@ -64,7 +66,7 @@ def fit_many(
     models: Model | Sequence[Model],
     xs: Sequence[Any],
     ys: Sequence[Any],
-    method: Method,
+    method: Method | Sequence[Method],
     *,
     keys: PRNGKeyArray,
     sample_weights: Sequence[Any] | None = None,
@@ -76,12 +78,11 @@ def fit_many(
 ) -> list[Posterior]:
     """Many fits as one program: of several data sets, seeds, or settings of one kind of model.
 
-    `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so is `models[i]`; one model serves all.
+    `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so are `models[i]` and `method[i]`; one
+    model serves all, and so does one method. Several methods may differ in `temperature` alone.
     Data sets may differ in length. The result is that of a loop over `fit`, up to rounding; for
     unequal lengths and `batch_size=None`, all rows in every step, up to the noise that is drawn.
     """
-    if not isinstance(method, Engine):
-        raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
     if resume and checkpoint is None:
         raise ValueError("resume=True continues from a file: give checkpoint= its path.")
     if callable(models) and not isinstance(models, Model):
@@ -89,30 +90,118 @@ def fit_many(
     num = len(xs)
     keys = _check_keys(keys, num)
     models = [models] * num if isinstance(models, Model) else list(models)
-    if not (len(models) == len(ys) == len(keys) == num) or num == 0:
+    methods = [method] * num if isinstance(method, Engine) else _check_methods(method)
+    if not (len(models) == len(methods) == len(ys) == len(keys) == num) or num == 0:
         raise ValueError(
             f"fit_many takes one entry of xs, ys, keys (and models) for each fit: got {num} xs, "
-            f"{len(ys)} ys, {len(keys)} keys, {len(models)} models."
+            f"{len(ys)} ys, {len(keys)} keys, {len(models)} models, {len(methods)} methods."
         )
-    for model in models:
+    for model, one in zip(models, methods, strict=True):
         if not isinstance(model, Model):
             raise ValueError(f"A model is a scalemix.Model, got {type(model).__name__}.")
-    sample_weights = [None] * num if sample_weights is None else list(sample_weights)
-    for model in models:
-        method.check_model(model)
-    prepared = [
-        _prepare(*one, standardize) for one in zip(models, xs, ys, sample_weights, strict=True)
-    ]
-    scalings = [scaling for _, scaling in prepared]
+        one.check_model(model)
+    weights = [None] * num if sample_weights is None else list(sample_weights)
+    prepared = [prepare(*one, standardize) for one in zip(models, xs, ys, weights, strict=True)]
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
         keys
     )
     splits = [
-        _hold_out(data, method.validation_fraction, k)
+        hold_out(data, methods[0].validation_fraction, k)
         for (data, _), k in zip(prepared, split_keys, strict=True)
     ]
-    train = [data for data, _ in splits]
-    held_out = stack([data for _, data in splits]) if method.validation_fraction else None
+    jobs = [
+        job
+        for i, (model, one, key) in enumerate(zip(models, methods, fit_keys, strict=True))
+        for job in members(model, one, i, key)
+    ]
+    ran = run_jobs(
+        jobs,
+        [data for data, _ in splits],
+        [data for _, data in splits] if methods[0].validation_fraction else None,
+        progress=progress,
+        checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every,
+        resume=resume,
+    )
+    return [ran.posterior(i, methods[0], prepared[i][1], predict_keys[i]) for i in range(num)]
+
+
+class Job(NamedTuple):
+    """One model to fit to one of several data sets."""
+
+    model: Model
+    method: Method
+    which: int
+    key: PRNGKeyArray
+
+
+def members(model: Model, method: Method, which: int, key: PRNGKeyArray) -> list[Job]:
+    """The fits that a method makes of one model: one, or an ensemble from different starts."""
+    if method.num_members == 1:
+        return [Job(model, method, which, key)]
+    keys = jax.random.split(key, method.num_members)
+    starts = [model, *(_restart(model, k) for k in keys[1:])]
+    return [Job(start, method, which, k) for start, k in zip(starts, keys, strict=True)]
+
+
+def _restart(model: Model, key: PRNGKeyArray) -> Model:
+    """The model with each array of its network in another order.
+
+    That is another draw from whatever distribution the network was started with, without having to
+    know it; constants, such as the scales of a norm, stay what they are.
+    """
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+    def reorder(leaf: Any) -> Any:
+        if not eqx.is_inexact_array(leaf):
+            return leaf
+        values = np.asarray(leaf)
+        return jnp.asarray(rng.permutation(values.reshape(-1)).reshape(values.shape))
+
+    return eqx.tree_at(lambda m: m.network, model, jax.tree.map(reorder, model.network))
+
+
+class Ran(NamedTuple):
+    """Jobs that ran together: what they started from, and how they ended."""
+
+    models: PyTree
+    """Stacked on a leading axis."""
+    outcome: loop.Outcome
+
+    def posterior(
+        self, index: int, method: Method, scaling: Scaling, key: PRNGKeyArray
+    ) -> Posterior:
+        """What one fit found, all its members together."""
+        num = method.num_members
+        first = index * num
+        rows = slice(first, first + num) if num > 1 else first
+        model, outcome = _take(self.models, rows), _take(self.outcome, rows)
+        networks = _networks(method, model.with_learned(outcome.state.learned), outcome.state)
+        if num > 1:
+            networks = Ensemble(networks, num)
+        history = History(outcome.objective, outcome.score, outcome.recorded)
+        return Posterior(networks, scaling, history, key)
+
+
+def _networks(method: Method, learned: Model, state: PyTree) -> Networks:
+    if isinstance(method, VariationalEM):
+        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+        return GaussianNetworks(learned, deviations, state.variances)
+    return OneNetwork(learned) if method.deterministic else NoisyNetworks(learned)
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    train: Sequence[Data],
+    held_out: Sequence[Data] | None,
+    *,
+    progress: bool | None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: int = 10,
+    resume: bool = False,
+) -> Ran:
+    """Fit all these models as one program, each to the data set that it names."""
+    method = jobs[0].method
     num_rows = np.array([len(data.y) for data in train])
     batch_size = method.batch_size
     if batch_size is not None and batch_size >= num_rows.min():
@@ -137,17 +226,23 @@ def fit_many(
         patience=method.patience,
         stream=batch_size is not None and sum(d.x.nbytes for d in train) > method.stream_above,
     )
-    stacked = _stack_models(models)
+    programs = _stack([(job.method, job.model) for job in jobs])
     with bar(progress) as report:
         outcome = loop.run(
-            method, stacked, stack(train), held_out, num_rows, schedule, fit_keys, report=report,
-            checkpoint=None if checkpoint is None else Path(checkpoint),
+            programs, stack(train), None if held_out is None else stack(held_out), num_rows,
+            np.array([job.which for job in jobs]), schedule, jnp.stack([job.key for job in jobs]),
+            report=report, checkpoint=None if checkpoint is None else Path(checkpoint),
             checkpoint_every=checkpoint_every, resume=resume,
         )  # fmt: skip
-    return [
-        _posterior(method, _take(outcome, i), _take(stacked, i), scalings[i], predict_keys[i])
-        for i in range(num)
-    ]
+    return Ran(programs[1], outcome)
+
+
+def _check_methods(methods: Any) -> list[Method]:
+    methods = list(methods) if isinstance(methods, list | tuple) else [methods]
+    for method in methods:
+        if not isinstance(method, Engine):
+            raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
+    return methods
 
 
 def _check_keys(keys: Any, num: int) -> PRNGKeyArray:
@@ -164,110 +259,49 @@ def _check_keys(keys: Any, num: int) -> PRNGKeyArray:
     return keys
 
 
-def _posterior(
-    method: Method, outcome: loop.Outcome, model: Model, scaling: Scaling, key: PRNGKeyArray
-) -> Posterior:
-    learned = model.with_learned(outcome.state.learned)
-    if isinstance(method, VariationalEM):
-        deviations = {n: jnp.exp(v) for n, v in outcome.state.log_deviations.items()}
-        networks = GaussianNetworks(learned, deviations, outcome.state.variances)
-    else:
-        networks = OneNetwork(learned) if method.deterministic else NoisyNetworks(learned)
-    history = History(outcome.objective, outcome.score, outcome.recorded)
-    return Posterior(learned, networks, scaling, history, key)
-
-
-def _prepare(model: Model, x: Any, y: Any, weight: Any, standardize: bool) -> tuple[Data, Scaling]:
-    x = check_inputs(x, model)
-    y = np.asarray(y)
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(
-            f"y must have one target a row, got the shape {y.shape}. Classes are whole numbers "
-            f"from 0, not one-hot."
-        )
-    if len(y) != len(x):
-        raise ValueError(f"x has {len(x)} rows and y has {len(y)}.")
-    if len(x) == 0:
-        raise ValueError("There are no data: x has no rows.")
-    if y.dtype.kind not in "biuf":
-        raise ValueError(
-            f"y must be real numbers, got the type {y.dtype}. Number the classes from 0."
-        )
-    real = model.likelihood.continuous_units
-    whole = y.dtype.kind in "biu"
-    y = y.astype(np.int32 if whole and not real else np.float32 if not real else np.float64)
-    if not np.isfinite(y).all():
-        raise ValueError(f"y is not finite at row {np.argwhere(~np.isfinite(y))[0][0]}.")
-    weight = np.ones(len(y)) if weight is None else np.asarray(weight, float)
-    if weight.shape != (len(y),):
-        raise ValueError(
-            f"sample_weight must be one number a row, got {weight.shape} for {len(y)}."
-        )
-    if not np.isfinite(weight).all() or (weight < 0).any():
-        row = int(np.argmin(np.isfinite(weight) & (weight >= 0)))
-        raise ValueError(f"sample_weight is {weight[row]} at row {row}: none may be negative.")
-    if not weight.sum() > 0:
-        raise ValueError("sample_weight is zero for every row.")
-    table = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
-    scaling = find_scaling(x, y, weight, inputs=standardize and table, targets=standardize and real)
-    dtype = next(iter(model.weights.values())).dtype
-    y = scaling.targets(y)
-    y = y if np.issubdtype(y.dtype, np.integer) else y.astype(dtype)
-    _check_targets(model, y)
-    return Data(scaling.inputs(x), y, weight.astype(dtype)), scaling
-
-
-def _check_targets(model: Model, y: np.ndarray) -> None:
-    likelihood = model.likelihood
-    if not likelihood.continuous_units:
-        dtype = next(iter(model.weights.values())).dtype
-        output = jnp.zeros(likelihood.num_outputs, dtype)
-        possible = jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
-        if not np.isfinite(possible).all():
-            row = int(np.argmin(np.isfinite(possible)))
-            raise ValueError(
-                f"y is {y[row]} at row {row}, which {likelihood!r} gives no probability."
-            )
-
-
-def _hold_out(data: Data, fraction: float, key: PRNGKeyArray) -> tuple[Data, Data]:
-    num = len(data.y)
-    num_held = round(fraction * num)
-    if fraction and not 0 < num_held < num:
-        raise ValueError(f"validation_fraction={fraction} of {num} rows leaves a part empty.")
-    order = np.asarray(jax.random.permutation(key, num)) if num_held else np.arange(num)
-    held, kept = np.sort(order[:num_held]), np.sort(order[num_held:])
-    return Data(*(a[kept] for a in data)), Data(*(a[held] for a in data))
-
-
-def _stack_models(models: list[Model]) -> PyTree:
-    """The models on a leading axis. Their priors become arrays, so that another value of a
-    parameter is not another program.
+def _stack(pairs: list[tuple[Method, Model]]) -> tuple[PyTree, PyTree]:
+    """Methods and models on a leading axis. The numbers of priors, likelihoods and methods become
+    arrays, so that another value is not another program.
     """
 
-    def as_arrays(model: Model) -> Model:
+    def as_arrays(pair: tuple[Method, Model]) -> tuple[Method, Model]:
+        method, model = pair
         dtype = next(iter(model.weights.values())).dtype
-        numbers = model.structures, model.likelihood
-        return eqx.tree_at(
+
+        def arrays_of(tree: PyTree) -> PyTree:
+            return jax.tree.map(lambda v: np.asarray(v, dtype) if isinstance(v, float) else v, tree)
+
+        model = eqx.tree_at(
             lambda m: (m.structures, m.likelihood),
             model,
-            jax.tree.map(lambda v: jnp.asarray(v, dtype) if isinstance(v, float) else v, numbers),
+            arrays_of((model.structures, model.likelihood)),
         )
+        return arrays_of(method), model
 
-    parts = [eqx.partition(as_arrays(model), eqx.is_array) for model in models]
+    parts = [eqx.partition(as_arrays(pair), _is_array) for pair in pairs]
     static = parts[0][1]
     shapes = jax.tree.map(jnp.shape, parts[0][0])
     for i, (arrays, other) in enumerate(parts):
         if not eqx.tree_equal(static, other) or jax.tree.map(jnp.shape, arrays) != shapes:
+            what = "model" if eqx.tree_equal(static[0], other[0]) else "method"
             raise ValueError(
-                f"Models that are fitted together must be of one kind: model {i} differs from "
-                f"model 0 in its network, its structures or its likelihood."
+                f"Fits that run together must be of one kind: {what} {i} differs from {what} 0 in "
+                + (
+                    "its network, its structures or its likelihood."
+                    if what == "model"
+                    else "more than its temperature."
+                )
             )
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(arrays for arrays, _ in parts))
+    stacked = jax.tree.map(
+        lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])),
+        *(arrays for arrays, _ in parts),
+    )
     return eqx.combine(stacked, static)
 
 
-def _take(tree: PyTree, index: int) -> PyTree:
-    return jax.tree.map(lambda leaf: leaf[index] if hasattr(leaf, "ndim") else leaf, tree)
+def _is_array(leaf: Any) -> bool:
+    return eqx.is_array(leaf) or isinstance(leaf, np.ndarray)
+
+
+def _take(tree: PyTree, rows: int | slice) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[rows] if hasattr(leaf, "ndim") else leaf, tree)

@@ -1,6 +1,7 @@
 """What a fit returns."""
 
 import abc
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,12 +12,12 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._random import check_key
 from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network
-from scalemix.predictive import Predictive, Regime
+from scalemix.predictive import Drawn, Predictive, Regime
 from scalemix.scaling import Scaling
 
 
 class History(NamedTuple):
-    """How the fit went."""
+    """How the fit went. For an ensemble every array has a leading axis, the members."""
 
     objective: np.ndarray
     """Each step's objective, per datum."""
@@ -32,27 +33,24 @@ class Networks(eqx.Module):
     It holds nothing but what a draw needs, so that posteriors of one kind share compiled code.
     """
 
+    model: Model
+    """What was learned: the network's weights, the likelihood's noise."""
+
     @property
-    @abc.abstractmethod
     def default_draws(self) -> int:
         """How many draws a prediction takes if nothing is said."""
+        return 100
 
     @abc.abstractmethod
-    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
-        """The network of one draw."""
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        """The network of one draw, and the likelihood that goes with it."""
 
 
 class NoisyNetworks(Networks):
     """One set of weights under noise drawn from its prior."""
 
-    model: Model
-
-    @property
-    def default_draws(self) -> int:
-        return 100
-
-    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
-        return self.model.with_scales(self.model.draw(key=key))
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        return Drawn(self.model.with_scales(self.model.draw(key=key)), self.model.likelihood)
 
 
 class GaussianNetworks(Networks):
@@ -62,44 +60,85 @@ class GaussianNetworks(Networks):
     settled on, by site and group.
     """
 
-    model: Model
     deviations: dict[str, Array]
     variances: dict[str, dict[str, Array]]
 
-    @property
-    def default_draws(self) -> int:
-        return 100
-
-    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
-        return draw_network(self.model.network, self.model.sites, self.deviations, key)
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        model = self.model
+        network = draw_network(model.network, model.sites, self.deviations, key)
+        return Drawn(network, model.likelihood)
 
 
 class OneNetwork(Networks):
     """One set of weights and no noise."""
 
-    model: Model
-
     @property
     def default_draws(self) -> int:
         return 1
 
-    def __call__(self, index: Array, key: PRNGKeyArray) -> Any:
-        return self.model.network
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        return Drawn(self.model.network, self.model.likelihood)
+
+
+class Ensemble(eqx.Module):
+    """Networks of several fits, of which the draws take one after the other.
+
+    `stacked` is one set of networks whose arrays have a leading axis, the members.
+    """
+
+    stacked: Networks
+    num_members: int = eqx.field(static=True)
+
+    @property
+    def model(self) -> Model:
+        """The model of the first member."""
+        return self.member(0).model
+
+    @property
+    def default_draws(self) -> int:
+        # As many for each member.
+        return self.num_members * math.ceil(self.member(0).default_draws / self.num_members)
+
+    def member(self, index: int | Array) -> Networks:
+        """The networks of one member."""
+        arrays, static = eqx.partition(self.stacked, eqx.is_array)
+        return eqx.combine(jax.tree.map(lambda leaf: leaf[index], arrays), static)
+
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        return self.member(index % self.num_members)(index // self.num_members, key)
 
 
 class Posterior(eqx.Module):
     """What is believed about a network after the data.
 
-    `model` holds what was learned: the network's weights, the likelihood's noise. `networks` draws
-    from what is still uncertain.
+    `networks` draws from what is still uncertain; `model` holds what was learned.
     """
 
-    model: Model
-    networks: Networks
+    networks: Networks | Ensemble
     scaling: Scaling
     history: History
     key: PRNGKeyArray
     """The key of predictions that are given none, so that they too are repeatable."""
+
+    @property
+    def model(self) -> Model:
+        """The model with what was learned in it; of an ensemble, that of the first member."""
+        return self.networks.model
+
+    @property
+    def members(self) -> "list[Posterior]":
+        """The posteriors that predictions mix: those of an ensemble, or this one."""
+        if not isinstance(self.networks, Ensemble):
+            return [self]
+        return [
+            Posterior(
+                self.networks.member(i),
+                self.scaling,
+                jax.tree.map(lambda values, i=i: values[i], self.history),
+                jax.random.fold_in(self.key, i),
+            )
+            for i in range(self.networks.num_members)
+        ]
 
     def predict(
         self, x: Any, *, num_draws: int | None = None, key: PRNGKeyArray | None = None
@@ -108,7 +147,7 @@ class Posterior(eqx.Module):
 
         Nothing is computed yet, and whatever is asked of the result is computed in blocks of rows:
         memory is bounded whatever the numbers of rows and draws. Inputs and results are on the
-        scale of the data that were fitted.
+        scale of the data that were fitted. An ensemble's draws go round its members.
         """
         num_draws = self.networks.default_draws if num_draws is None else num_draws
         if num_draws < 1:
@@ -118,7 +157,9 @@ class Posterior(eqx.Module):
         return Predictive(regime, check_inputs(x, self.model), num_draws)
 
     def __repr__(self) -> str:
-        kind, steps = type(self.networks).__name__, len(self.history.objective)
+        kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]
+        if isinstance(self.networks, Ensemble):
+            kind = f"{self.networks.num_members} x {type(self.networks.stacked).__name__}"
         return f"Posterior({self.model!r}, {kind}, after {steps} steps)"
 
 

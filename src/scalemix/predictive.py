@@ -22,12 +22,20 @@ ROWS_TOGETHER = 2048
 BISECTIONS = 60
 
 
+class Drawn(NamedTuple):
+    """One draw: a network, and the likelihood that it was learned with."""
+
+    network: Any
+    likelihood: Likelihood
+
+
 class Regime(NamedTuple):
     """Where outputs come from and what they mean."""
 
-    network: Callable[[Array, PRNGKeyArray], Any]
-    """(index, key) -> the network of one draw."""
+    draw: Callable[[Array, PRNGKeyArray], Drawn]
+    """(index, key) -> one draw."""
     likelihood: Likelihood
+    """The kind of likelihood, for its number of outputs and its type of target."""
     scaling: Scaling
     key: PRNGKeyArray
 
@@ -145,8 +153,9 @@ class Predictive:
                 for a in (x, *(a[rows] for a in by_row))
             ]
             found = _block(
-                regime.network, regime.likelihood, statistic, self.num_draws, regime.key, *padded
-            )
+                regime.draw, regime.likelihood.num_outputs, statistic, self.num_draws, regime.key,
+                *padded,
+            )  # fmt: skip
             # Double precision from here on, where targets are shifted back to their own units.
             results.append([_widen(np.asarray(value)[: block - fill]) for value in found])
         return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
@@ -157,45 +166,67 @@ def _widen(values: np.ndarray) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _block(network, likelihood, statistic, num_draws: int, key, x: Any, *by_row: Any):
+def _block(draw, num_outputs: int, statistic, num_draws: int, key, x: Any, *by_row: Any):
     """The statistic for one block of rows. Draws are the same for every block."""
 
-    def outputs_of(draw: tuple[Array, PRNGKeyArray]) -> Array:
-        values = jax.vmap(network(*draw))(x)
-        return values.reshape(x.shape[0], likelihood.num_outputs)
+    def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
+        network, likelihood = draw(*place)
+        outputs = jax.vmap(network)(x).reshape(x.shape[0], num_outputs)
+        return outputs, eqx.filter(likelihood, eqx.is_array)
 
-    draws = jnp.arange(num_draws), jax.random.split(key, num_draws)
+    places = jnp.arange(num_draws), jax.random.split(key, num_draws)
     together = max(1, min(num_draws, ROWS_TOGETHER // max(x.shape[0], 1)))
-    outputs = jax.lax.map(outputs_of, draws, batch_size=together)
+    outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
+    fixed = eqx.filter(draw(places[0][0], places[1][0]).likelihood, eqx.is_array, inverse=True)
+    draws = _Draws(varying, fixed)
     return jax.vmap(
-        lambda out, *rest: statistic(likelihood, out, *rest), in_axes=(1, *[0] * len(by_row))
+        lambda out, *rest: statistic(draws, out, *rest), in_axes=(1, *[0] * len(by_row))
     )(outputs, *by_row)
+
+
+class _Draws(NamedTuple):
+    """The likelihoods of all draws, what varies among them on a leading axis."""
+
+    varying: Any
+    fixed: Any
+
+    @property
+    def kind(self) -> Likelihood:
+        return eqx.combine(jax.tree.map(lambda leaf: leaf[0], self.varying), self.fixed)
+
+    def each(self, function: Callable[..., Array], *by_draw: Array) -> Array:
+        """`function(likelihood, ...)` for each draw."""
+        return jax.vmap(lambda v, *rest: function(eqx.combine(v, self.fixed), *rest))(
+            self.varying, *by_draw
+        )
 
 
 # What follows is of one row: `outputs[s]` is draw s.
 
 
-def _moments(likelihood: Likelihood, outputs: Array) -> tuple[Array, Array, Array]:
-    means, variances = jax.vmap(likelihood.mean)(outputs), jax.vmap(likelihood.variance)(outputs)
+def _moments(draws: _Draws, outputs: Array) -> tuple[Array, Array, Array]:
+    means = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
+    variances = draws.each(lambda likelihood, out: likelihood.variance(out), outputs)
     return jnp.mean(means, axis=0), jnp.var(means, axis=0), jnp.mean(variances, axis=0)
 
 
-def _log_prob(likelihood: Likelihood, outputs: Array, y: Array) -> tuple[Array]:
-    values = jax.vmap(lambda out: likelihood.log_prob(out, y))(outputs)
+def _log_prob(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
+    values = draws.each(lambda likelihood, out: likelihood.log_prob(out, y), outputs)
     return (jax.nn.logsumexp(values) - jnp.log(values.shape[0]),)
 
 
-def _cdf(likelihood: Likelihood, outputs: Array, y: Array) -> tuple[Array]:
-    return (jnp.mean(jax.vmap(lambda out: likelihood.cdf(out, y))(outputs)),)
+def _cdf(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
+    return (jnp.mean(draws.each(lambda likelihood, out: likelihood.cdf(out, y), outputs)),)
 
 
-def _absolute_error(likelihood: Likelihood, outputs: Array, y: Array) -> tuple[Array]:
-    return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - jax.vmap(likelihood.mean)(outputs))),)
+def _absolute_error(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
+    means = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
+    return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - means)),)
 
 
-def _quantile(likelihood: Likelihood, outputs: Array, level: Array) -> tuple[Array]:
+def _quantile(draws: _Draws, outputs: Array, level: Array) -> tuple[Array]:
     """The root of `cdf(y) = level`, by bisection."""
-    mean, between, within = _moments(likelihood, outputs)
+    mean, between, within = _moments(draws, outputs)
     spread = jnp.sqrt(between + within)
     spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
 
@@ -206,13 +237,13 @@ def _quantile(likelihood: Likelihood, outputs: Array, level: Array) -> tuple[Arr
     def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
-        (below,) = _cdf(likelihood, outputs, at(middle))
+        (below,) = _cdf(draws, outputs, at(middle))
         is_low = below < level
         return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
 
     ends = jnp.full_like(mean, -30.0), jnp.full_like(mean, 30.0)
     low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
-    if likelihood.discrete:
+    if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
     return (at(0.5 * (low + high)),)
 
@@ -222,6 +253,6 @@ class _Sampler(eqx.Module):
 
     key: PRNGKeyArray
 
-    def __call__(self, likelihood: Likelihood, outputs: Array, row: Array) -> tuple[Array]:
+    def __call__(self, draws: _Draws, outputs: Array, row: Array) -> tuple[Array]:
         keys = jax.random.split(jax.random.fold_in(self.key, row), outputs.shape[0])
-        return (jax.vmap(lambda out, k: likelihood.sample(out, key=k))(outputs, keys),)
+        return (draws.each(lambda lik, out, k: lik.sample(out, key=k), outputs, keys),)

@@ -53,6 +53,7 @@ class Bound(NamedTuple):
         return self.log_likelihood - temperature * (self.kl - self.log_hyperprior) / num_data
 
 
+@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True)
 class VariationalEM(Training, Engine):
     """Learn a mean and a deviation for each weight, and the scales that they are best shrunk by.
@@ -84,6 +85,19 @@ class VariationalEM(Training, Engine):
             raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}.")
         if not self.initial_deviation > 0:
             raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation}.")
+
+    # The temperature is data, so that fits with different ones are one program.
+
+    def tree_flatten(self):
+        names = [field.name for field in dataclasses.fields(self) if field.name != "temperature"]
+        return (self.temperature,), tuple((name, getattr(self, name)) for name in names)
+
+    @classmethod
+    def tree_unflatten(cls, settings, children):
+        new = object.__new__(cls)
+        for name, value in (*settings, ("temperature", *children)):
+            object.__setattr__(new, name, value)
+        return new
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""
@@ -176,10 +190,11 @@ class VariationalEM(Training, Engine):
         return Step(following, -negative, bound._asdict())
 
     def _temperature(self, step: Array, num_steps: int) -> Array:
+        temperature = jnp.asarray(self.temperature, jnp.float32)
         if self.warm_up == 0:
-            return jnp.asarray(self.temperature, jnp.float32)
+            return temperature
         progress = (step.astype(jnp.float32) + 1) / (self.warm_up * num_steps)
-        return self.temperature * jnp.minimum(progress, 1.0)
+        return temperature * jnp.minimum(progress, 1.0)
 
     def score(self, state: EMState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
         current = model.with_learned(state.learned)

@@ -36,8 +36,8 @@ class Step(NamedTuple):
 class Engine(abc.ABC):
     """How to infer: pure functions of one model, which the loop maps over many.
 
-    A model comes in two parts, as `eqx.partition` makes them: `state` is what the engine adjusts,
-    `fixed` is the rest. `num_data` is the number of training data, the N of every mean.
+    `state` is what the engine adjusts, `model` is what it started from. `num_data` is the number of
+    training data, the N of every mean.
     """
 
     @abc.abstractmethod
@@ -104,11 +104,11 @@ class Outcome(NamedTuple):
 
 
 def run(
-    engine: Engine,
-    models: PyTree,
+    programs: tuple[PyTree, PyTree],
     data: Data,
     held_out: Data | None,
     num_rows: np.ndarray,
+    sets: np.ndarray,
     schedule: Schedule,
     keys: PRNGKeyArray,
     *,
@@ -117,10 +117,15 @@ def run(
     checkpoint_every: int = 10,
     resume: bool = False,
 ) -> Outcome:
-    """Run an engine on models stacked on a leading axis, each with data and a key of its own."""
-    arrays, static = eqx.partition(models, eqx.is_array)
-    state = _init(engine, arrays, static, schedule.num_steps)
-    num_models = len(num_rows)
+    """Run engines on models, both stacked on a leading axis, each pair with a key of its own.
+
+    `data` and `held_out` are data sets stacked on a leading axis, with their numbers of rows;
+    `sets` says which of them each model has. What an engine holds as plain values is the same for
+    all models; what it holds as arrays may differ.
+    """
+    arrays, static = eqx.partition(programs, eqx.is_array)
+    state = _init(arrays, static, schedule.num_steps)
+    num_models = len(sets)
     memory = _Memory(
         done=np.zeros((), np.int64),
         stopped=np.zeros((), bool),
@@ -132,12 +137,12 @@ def run(
         score=np.zeros((num_models, _num_chunks(schedule)), np.float32),
         recorded={},
     )
-    chunks = _Chunks(engine, arrays, static, data, num_rows, schedule, keys)
+    chunks = _Chunks(arrays, static, data, num_rows, sets, schedule, keys)
     for name, shape, dtype in chunks.recorded_arrays(state):
         memory.recorded[name] = np.zeros((num_models, _num_chunks(schedule), *shape), dtype)
     prints = {}
     if checkpoint is not None:
-        prints = _fingerprints(engine, models, data, num_rows, schedule, keys)
+        prints = _fingerprints(programs, data, num_rows, sets, schedule, keys)
         if checkpoint.exists():
             if not resume:
                 raise ValueError(
@@ -222,12 +227,14 @@ def _keep_best(memory: _Memory, score: np.ndarray, patience: int) -> _Memory:
 class _Chunks:
     """The compiled programs of one run, and the data they read."""
 
-    def __init__(self, engine, arrays, static, data, num_rows, schedule, keys):
-        self.engine, self.arrays, self.static = engine, arrays, static
+    def __init__(self, arrays, static, data, num_rows, sets, schedule, keys):
+        self.arrays, self.static = arrays, static
         self.schedule = schedule
-        self.rows_on_host = [int(n) for n in num_rows]
-        self.num_data = jnp.asarray(data.weight.sum(axis=1))
-        self.num_rows = jnp.asarray(num_rows, jnp.int32)
+        self.sets_on_host = sets
+        self.sets = jnp.asarray(sets, jnp.int32)
+        self.rows_on_host = [int(num_rows[which]) for which in sets]
+        self.num_data = jnp.asarray(data.weight.sum(axis=1)[sets])
+        self.num_rows = jnp.asarray(num_rows[sets], jnp.int32)
         self.longest = data.weight.shape[1]
         order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         self.order_keys, self.step_keys = order_keys, jax.vmap(noise_key)(step_keys)
@@ -238,7 +245,7 @@ class _Chunks:
         """So many steps from this one on."""
         data, rows = self._batches(start)
         state, objective, recorded = _run_chunk(
-            self.engine, self.schedule, self.static, state, self.arrays, data, rows,
+            self.schedule, self.static, state, self.arrays, data, self.sets, rows,
             self.num_data, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip
         return state, np.asarray(objective)[:, :count], jax.tree.map(np.asarray, recorded)
@@ -259,20 +266,21 @@ class _Chunks:
             return self.data, rows
         # Only the rows of this chunk go to the device.
         on_host = np.asarray(rows)
-        gathered = [np.stack([a[m][chosen] for m, chosen in enumerate(on_host)]) for a in self.data]
+        pairs = list(zip(self.sets_on_host, on_host, strict=True))
+        gathered = [np.stack([a[which][chosen] for which, chosen in pairs]) for a in self.data]
         return Data(*map(jnp.asarray, gathered)), None
 
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out data, always under the same noise."""
         held_out = jax.tree.map(jnp.asarray, held_out)
-        score = _score(self.engine, self.static, state, self.arrays, held_out, self.step_keys)
+        score = _score(self.static, state, self.arrays, held_out, self.sets, self.step_keys)
         return np.asarray(score, float)
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
         data, rows = self._batches(0)
         _, _, recorded = eqx.filter_eval_shape(
-            _run_chunk, self.engine, self.schedule, self.static, state, self.arrays, data, rows,
+            _run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets, rows,
             self.num_data, self.step_keys, jnp.int32(0), jnp.int32(0),
         )  # fmt: skip
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
@@ -290,9 +298,7 @@ class _Chunks:
         after, objective, _ = self.run(state, start, low + 1)
         found = []
         for when in (before, after):
-            values = _magnitudes(
-                self.engine, self.static, when, self.arrays, self.step_keys, start + low
-            )
+            values = _magnitudes(self.static, when, self.arrays, self.step_keys, start + low)
             for name, value in values.items():
                 bad = np.flatnonzero(~np.isfinite(np.asarray(value)))
                 if bad.size and not found:
@@ -312,32 +318,37 @@ class _Chunks:
 
 
 @eqx.filter_jit
-def _init(engine: Engine, arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
-    return jax.vmap(lambda a: engine.init(eqx.combine(a, static), num_steps))(arrays)
+def _init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
+    def one(arrays: PyTree) -> PyTree:
+        engine, model = eqx.combine(arrays, static)
+        return engine.init(model, num_steps)
+
+    return jax.vmap(one)(arrays)
 
 
 @eqx.filter_jit
 def _run_chunk(
-    engine: Engine, schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data,
+    schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
     rows: Array | None, num_data: Array, keys: PRNGKeyArray, start: Array, count: Array,
 ) -> tuple[PyTree, Array, dict[str, Array]]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program."""
 
-    def one(state, arrays, data, rows, num_data, key, i) -> Step:
+    def one(state, arrays, which, rows, num_data, key, i) -> Step:
         if rows is not None:
-            batch = jax.tree.map(lambda a: a[rows[i]], data)
-        elif schedule.stream and schedule.batch_size is not None:
-            batch = jax.tree.map(lambda a: a[i], data)
+            batch = jax.tree.map(lambda a: a[which, rows[i]], data)
+        elif schedule.stream:
+            # Gathered beforehand, for each model.
+            batch = jax.tree.map(lambda a: a[which, i], data)
         else:
-            batch = data
-        return engine.step(
-            state, eqx.combine(arrays, static), batch, num_data, schedule.num_steps,
-            jax.random.fold_in(key, start + i),
-        )  # fmt: skip
+            batch = jax.tree.map(lambda a: a[which], data)
+        engine, model = eqx.combine(arrays, static)
+        key = jax.random.fold_in(key, start + i)
+        return engine.step(state, model, batch, num_data, schedule.num_steps, key)
 
     def steps(state, i) -> Step:
-        return jax.vmap(lambda s, a, d, r, n, k: one(s, a, d, r, n, k, i))(
-            state, arrays, data, rows, num_data, keys
+        which = jnp.arange(len(sets)) if schedule.stream else sets
+        return jax.vmap(lambda s, a, w, r, n, k: one(s, a, w, r, n, k, i))(
+            state, arrays, which, rows, num_data, keys
         )
 
     def body(i: Array, carry):
@@ -362,19 +373,20 @@ def _finite_flag(arrays: PyTree) -> Array:
 
 
 @eqx.filter_jit
-def _score(engine, static, state, arrays, held_out, keys):
-    def one(state, arrays, data, key):
+def _score(static, state, arrays, held_out, sets, keys):
+    def one(state, arrays, which, key):
+        engine, model = eqx.combine(arrays, static)
         # A step that training never reaches.
         key = jax.random.fold_in(key, 2**32 - 1)
-        return engine.score(state, eqx.combine(arrays, static), data, key)
+        return engine.score(state, model, jax.tree.map(lambda a: a[which], held_out), key)
 
-    return jax.vmap(one)(state, arrays, held_out, keys)
+    return jax.vmap(one)(state, arrays, sets, keys)
 
 
 @eqx.filter_jit
-def _magnitudes(engine, static, state, arrays, keys, step):
+def _magnitudes(static, state, arrays, keys, step):
     def one(state, arrays, key):
-        model = eqx.combine(arrays, static)
+        engine, model = eqx.combine(arrays, static)
         return engine.magnitudes(state, model, jax.random.fold_in(key, step))
 
     return jax.vmap(one)(state, arrays, keys)
@@ -400,13 +412,16 @@ def _num_chunks(schedule: Schedule, num_steps: int | None = None) -> int:
     return -(-(schedule.num_steps if num_steps is None else num_steps) // schedule.chunk_steps)
 
 
-def _fingerprints(engine, models, data, num_rows, schedule, keys) -> dict[str, str]:
+def _fingerprints(programs, data, num_rows, sets, schedule, keys) -> dict[str, str]:
     """Equal for two runs that are the same; where they differ, the name says in what."""
+    engines, models = programs
     arrays, static = eqx.partition(models, eqx.is_array)
     return {
         "model": _digest(eqx.tree_pformat(static), jax.tree.leaves(arrays)),
-        "data": _digest("", [*data, num_rows]),
-        "method": _digest(repr((engine, schedule)), []),
+        "data": _digest("", [*data, num_rows, sets]),
+        "method": _digest(
+            repr((engines, schedule)), jax.tree.leaves(eqx.filter(engines, eqx.is_array))
+        ),
         "key": _digest("", [jax.random.key_data(keys)]),
     }
 

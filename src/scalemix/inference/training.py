@@ -16,7 +16,9 @@ class Training:
     cosine, unless `learning_rate` is a schedule of its own or an `optimizer` is given. With
     `validation_fraction` that part of the training data is held out; the state that scores best on
     it is kept, and training stops after `patience` chunks of `chunk_steps` steps without a better
-    one. Data beyond `stream_above` bytes stay in host memory and go to the device chunk by chunk.
+    one. `num_members` fits from different starts run side by side, and predictions mix them: the
+    first starts from the network as given, the others from the same values in another order. Data
+    beyond `stream_above` bytes stay in host memory and go to the device chunk by chunk.
     """
 
     steps: int | None = None
@@ -27,13 +29,14 @@ class Training:
     validation_fraction: float = 0.0
     patience: int = 10
     chunk_steps: int = 200
+    num_members: int = 1
     stream_above: int = 2 * 1024**3
 
     def check(self) -> None:
         """Raise `ValueError` for what cannot be."""
         if self.steps is not None and self.epochs is not None:
             raise ValueError("Give steps or epochs, not both.")
-        for name in ("steps", "batch_size", "chunk_steps", "patience"):
+        for name in ("steps", "batch_size", "chunk_steps", "patience", "num_members"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
