@@ -20,6 +20,7 @@ from scalemix.mixtures import (
 from scalemix.model import Model
 from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
+from scalemix.stacking import default_candidates, fit_stacked, fit_stacked_many
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect
 
 __all__ = [
@@ -45,8 +46,11 @@ __all__ = [
     "Uniform",
     "VariationalEM",
     "data",
+    "default_candidates",
     "fit",
     "fit_many",
+    "fit_stacked",
+    "fit_stacked_many",
     "likelihoods",
     "metrics",
     "mixtures",

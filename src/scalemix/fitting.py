@@ -88,18 +88,16 @@ def fit_many(
     if callable(models) and not isinstance(models, Model):
         raise ValueError(f"A model is a scalemix.Model, got {type(models).__name__}.")
     num = len(xs)
-    keys = _check_keys(keys, num)
+    keys = check_keys(keys, num)
     models = [models] * num if isinstance(models, Model) else list(models)
-    methods = [method] * num if isinstance(method, Engine) else _check_methods(method)
+    methods = [method] * num if isinstance(method, Engine) else list(method)
     if not (len(models) == len(methods) == len(ys) == len(keys) == num) or num == 0:
         raise ValueError(
             f"fit_many takes one entry of xs, ys, keys (and models) for each fit: got {num} xs, "
             f"{len(ys)} ys, {len(keys)} keys, {len(models)} models, {len(methods)} methods."
         )
     for model, one in zip(models, methods, strict=True):
-        if not isinstance(model, Model):
-            raise ValueError(f"A model is a scalemix.Model, got {type(model).__name__}.")
-        one.check_model(model)
+        check_method(one, model)
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = [prepare(*one, standardize) for one in zip(models, xs, ys, weights, strict=True)]
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
@@ -140,11 +138,11 @@ def members(model: Model, method: Method, which: int, key: PRNGKeyArray) -> list
     if method.num_members == 1:
         return [Job(model, method, which, key)]
     keys = jax.random.split(key, method.num_members)
-    starts = [model, *(_restart(model, k) for k in keys[1:])]
+    starts = [model, *(restart(model, k) for k in keys[1:])]
     return [Job(start, method, which, k) for start, k in zip(starts, keys, strict=True)]
 
 
-def _restart(model: Model, key: PRNGKeyArray) -> Model:
+def restart(model: Model, key: PRNGKeyArray) -> Model:
     """The model with each array of its network in another order.
 
     That is another draw from whatever distribution the network was started with, without having to
@@ -164,8 +162,8 @@ def _restart(model: Model, key: PRNGKeyArray) -> Model:
 class Ran(NamedTuple):
     """Jobs that ran together: what they started from, and how they ended."""
 
-    models: PyTree
-    """Stacked on a leading axis."""
+    programs: tuple[PyTree, PyTree]
+    """Methods and models, stacked on a leading axis."""
     outcome: loop.Outcome
 
     def posterior(
@@ -175,7 +173,7 @@ class Ran(NamedTuple):
         num = method.num_members
         first = index * num
         rows = slice(first, first + num) if num > 1 else first
-        model, outcome = _take(self.models, rows), _take(self.outcome, rows)
+        model, outcome = _take(self.programs[1], rows), _take(self.outcome, rows)
         networks = _networks(method, model.with_learned(outcome.state.learned), outcome.state)
         if num > 1:
             networks = Ensemble(networks, num)
@@ -234,18 +232,20 @@ def run_jobs(
             report=report, checkpoint=None if checkpoint is None else Path(checkpoint),
             checkpoint_every=checkpoint_every, resume=resume,
         )  # fmt: skip
-    return Ran(programs[1], outcome)
+    return Ran(programs, outcome)
 
 
-def _check_methods(methods: Any) -> list[Method]:
-    methods = list(methods) if isinstance(methods, list | tuple) else [methods]
-    for method in methods:
-        if not isinstance(method, Engine):
-            raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
-    return methods
+def check_method(method: Any, model: Any) -> None:
+    """Raise `ValueError` unless this is a method, and one for this model."""
+    if not isinstance(method, Engine):
+        raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
+    if not isinstance(model, Model):
+        raise ValueError(f"A model is a scalemix.Model, got {type(model).__name__}.")
+    method.check_model(model)
 
 
-def _check_keys(keys: Any, num: int) -> PRNGKeyArray:
+def check_keys(keys: Any, num: int) -> PRNGKeyArray:
+    """One key for each fit, or a `ValueError`."""
     if isinstance(keys, list | tuple):
         return jnp.stack([check_key(key, "each of keys") for key in keys])
     dtype = getattr(keys, "dtype", None)

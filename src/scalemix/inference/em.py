@@ -19,7 +19,7 @@ from scalemix.inference.scales import (
     moments,
     optimal_variances,
 )
-from scalemix.inference.scoring import predictive_score
+from scalemix.inference.scoring import predictive_log_probs
 from scalemix.inference.training import Training
 from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network, put_gaussians
@@ -196,7 +196,7 @@ class VariationalEM(Training, Engine):
         progress = (step.astype(jnp.float32) + 1) / (self.warm_up * num_steps)
         return temperature * jnp.minimum(progress, 1.0)
 
-    def score(self, state: EMState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
+    def log_probs(self, state: EMState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
         current = model.with_learned(state.learned)
         deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
 
@@ -204,7 +204,7 @@ class VariationalEM(Training, Engine):
             return draw_network(current.network, model.sites, deviations, key)
 
         keys = jax.random.split(key, max(LEAST_SCORED, self.num_draws))
-        return predictive_score(network, current.likelihood, keys, data)
+        return predictive_log_probs(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: EMState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         return {

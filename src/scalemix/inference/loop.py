@@ -23,6 +23,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from scalemix._random import noise_key
 from scalemix.inference import checkpoint as checkpoints
 from scalemix.inference.batches import Data, batch_rows, visits
+from scalemix.inference.scoring import weighted_mean
 
 
 class Step(NamedTuple):
@@ -41,6 +42,10 @@ class Engine(abc.ABC):
     """
 
     @abc.abstractmethod
+    def check_model(self, model: PyTree) -> None:
+        """Raise `ValueError` for a model that this engine cannot fit."""
+
+    @abc.abstractmethod
     def init(self, model: PyTree, num_steps: int) -> PyTree:
         """The first state."""
 
@@ -57,8 +62,8 @@ class Engine(abc.ABC):
         """One step on one batch."""
 
     @abc.abstractmethod
-    def score(self, state: PyTree, model: PyTree, data: Data, key: PRNGKeyArray) -> Array:
-        """The log-likelihood per datum of data held out, for early stopping."""
+    def log_probs(self, state: PyTree, model: PyTree, data: Data, key: PRNGKeyArray) -> Array:
+        """The predictive log-likelihood of each row of data held out."""
 
     @abc.abstractmethod
     def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:
@@ -273,8 +278,9 @@ class _Chunks:
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out data, always under the same noise."""
         held_out = jax.tree.map(jnp.asarray, held_out)
-        score = _score(self.static, state, self.arrays, held_out, self.sets, self.step_keys)
-        return np.asarray(score, float)
+        values = _log_probs(self.static, state, self.arrays, held_out, self.sets, self.step_keys)
+        weights = held_out.weight[self.sets]
+        return np.asarray(jax.vmap(weighted_mean)(values, weights), float)
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
@@ -372,13 +378,27 @@ def _finite_flag(arrays: PyTree) -> Array:
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
 
 
+def held_out_log_probs(
+    programs: tuple[PyTree, PyTree],
+    state: PyTree,
+    held_out: Data,
+    sets: np.ndarray,
+    keys: PRNGKeyArray,
+) -> np.ndarray:
+    """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
+    arrays, static = eqx.partition(programs, eqx.is_array)
+    held_out = jax.tree.map(jnp.asarray, held_out)
+    keys = jax.vmap(noise_key)(keys)
+    return np.asarray(_log_probs(static, state, arrays, held_out, jnp.asarray(sets), keys))
+
+
 @eqx.filter_jit
-def _score(static, state, arrays, held_out, sets, keys):
+def _log_probs(static, state, arrays, held_out, sets, keys):
     def one(state, arrays, which, key):
         engine, model = eqx.combine(arrays, static)
         # A step that training never reaches.
         key = jax.random.fold_in(key, 2**32 - 1)
-        return engine.score(state, model, jax.tree.map(lambda a: a[which], held_out), key)
+        return engine.log_probs(state, model, jax.tree.map(lambda a: a[which], held_out), key)
 
     return jax.vmap(one)(state, arrays, sets, keys)
 

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from scalemix.inference.batches import Data
 from scalemix.inference.loop import Engine, Step
 from scalemix.inference.objectives import OBJECTIVES, Weighting, importance_weights
-from scalemix.inference.scoring import predictive_score
+from scalemix.inference.scoring import predictive_log_probs
 from scalemix.inference.training import Training
 from scalemix.model import Model
 
@@ -123,7 +123,7 @@ class NoiseTraining(Training, Engine):
         log_prob = jax.vmap(model.likelihood.log_prob)
         return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
 
-    def score(self, state: NoiseState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
+    def log_probs(self, state: NoiseState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
         current = model.with_learned(state.learned)
 
         def network(key: PRNGKeyArray) -> Any:
@@ -134,7 +134,7 @@ class NoiseTraining(Training, Engine):
             )
 
         keys = jax.random.split(key, 1 if self.deterministic else self.num_draws)
-        return predictive_score(network, current.likelihood, keys, data)
+        return predictive_log_probs(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         learned = {site.name: site.weight(state.learned.network) for site in model.sites}

@@ -1,0 +1,90 @@
+"""The default configuration, the same for all seven UCI sets, on all twenty standard splits.
+
+`python benchmarks/uci_default.py [SET ...]` fits stacked ensembles (`sx.fit_stacked`) of residual
+networks, every split of a set in one program, and writes benchmarks/results/uci_default.json after
+each set. What is chosen, temperature and noise floor, is chosen inside each training set.
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+
+import scalemix as sx
+
+RESULTS = Path(os.environ.get("OUT", Path(__file__).parent / "results")) / "uci_default.json"
+NUM_SPLITS = 20
+
+
+def settings(num_rows: int) -> dict[str, int]:
+    """Steps and batch size for a training set of this size."""
+    large = num_rows > 5000
+    return {"steps": 20_000 if large else 15_000, "batch_size": 128 if large else 64}
+
+
+def measure(name: str) -> dict:
+    """Scores of every split of a set, and what was chosen."""
+    data = sx.data.load(name)
+    splits = sx.data.splits(len(data.y))[:NUM_SPLITS]
+    keys = jax.random.split(jax.random.key(0), NUM_SPLITS)
+    chosen = settings(len(splits[0][0]))
+    method = sx.VariationalEM(**chosen, chunk_steps=1000)
+    prior = sx.ARDADD(sx.InverseGamma(3.0, 3.0))
+    networks = [sx.networks.ResNet(data.x.shape[1], 2, 50, 2, key=key) for key in keys]
+    start = time.perf_counter()
+    fits = sx.fit_stacked_many(
+        [sx.default_candidates(network, prior, method) for network in networks],
+        [data.x[train] for train, _ in splits],
+        [data.y[train] for train, _ in splits],
+        keys=keys,
+        progress=False,
+    )
+    seconds = time.perf_counter() - start
+    rows = []
+    for fit, (_, test) in zip(fits, splits, strict=True):
+        prediction, y = fit.posterior.predict(data.x[test]), data.y[test]
+        samples = prediction.sample(jax.random.key(1), 112)
+        rows.append(
+            {
+                "rmse": sx.metrics.rmse(y, prediction.mean),
+                "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y)),
+                "crps": sx.metrics.crps(y, samples),
+                "coverage90": sx.metrics.interval_coverage(y, prediction.interval(0.9)),
+                "weights": np.round(fit.weights, 4).tolist(),
+                "held_out_scores": np.round(fit.scores, 4).tolist(),
+            }
+        )
+    return {"settings": chosen, "fit_seconds": seconds, "splits": rows}
+
+
+def main() -> None:
+    """Measure the sets named on the command line, or all of them."""
+    names = sys.argv[1:] or ["yacht", "energy", "boston", "concrete", "wine", "kin8nm", "power"]
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"sets": {}}
+    results["candidates"] = [
+        {"dof": 4, "floor": floor, "temperature": temperature}
+        for floor in sx.stacking.FLOORS
+        for temperature in sx.stacking.TEMPERATURES
+    ]
+    results["device"] = jax.devices()[0].device_kind
+    results["versions"] = {"python": platform.python_version(), "jax": jax.__version__}
+    for name in names:
+        results["sets"][name] = measure(name)
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(results, indent=1))
+        rows = results["sets"][name]["splits"]
+        shown = {
+            key: round(float(np.mean([row[key] for row in rows])), 4)
+            for key in ("rmse", "log_likelihood", "crps", "coverage90")
+        }
+        weights = np.mean([row["weights"] for row in rows], axis=0).round(2)
+        print(name, shown, weights, f"{results['sets'][name]['fit_seconds']:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
