@@ -20,6 +20,7 @@ from scalemix.mixtures import (
 from scalemix.model import Model
 from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
+from scalemix.storage import load
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "fit",
     "fit_many",
     "likelihoods",
+    "load",
     "metrics",
     "mixtures",
     "networks",

@@ -2,6 +2,7 @@
 
 import abc
 import math
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -155,6 +156,19 @@ class Posterior(eqx.Module):
         key = self.key if key is None else check_key(key, "key")
         regime = Regime(self.networks, self.model.likelihood, self.scaling, key)
         return Predictive(regime, check_inputs(x, self.model), num_draws)
+
+    def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the posterior to one file, which `scalemix.load` reads.
+
+        Any earlier file is replaced at once, and survives if this fails. `metadata` is a dict of
+        what JSON holds, for `scalemix.storage.read` to give back. A network that is no
+        `scalemix.networks.MLP` or `ResNet`, or has an activation that is not in `jax.nn`, is saved
+        without its code: `load` then asks for `network=`, one of the same class and sizes.
+        """
+        # Files know posteriors, so this one looks for them only when asked.
+        from scalemix.storage import write
+
+        write(path, self, metadata)
 
     def __repr__(self) -> str:
         kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]
