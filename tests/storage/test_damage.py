@@ -156,7 +156,8 @@ def test_headers_that_make_no_sense_are_refused(saved, folder, data):
         if action == "delete":
             del node[place[-1]]
         elif action == "replace" or not isinstance(node, dict):
-            node[place[-1]] = data.draw(ODD)
+            # A copy, for the next change may be made inside it.
+            node[place[-1]] = copy.deepcopy(data.draw(ODD))
         else:
             node[data.draw(st.sampled_from(["class", "extra", "values", "in"]))] = node[place[-1]]
     path = folder / "odd.scalemix"
