@@ -21,6 +21,7 @@ from scalemix.model import Model
 from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 from scalemix.stacking import default_candidates, fit_stacked, fit_stacked_many
+from scalemix.storage import load
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "fit_stacked",
     "fit_stacked_many",
     "likelihoods",
+    "load",
     "metrics",
     "mixtures",
     "networks",

@@ -202,6 +202,31 @@ class Model(eqx.Module):
         return describe(self.network, self.structures, self.sites)
 
 
+def assemble(network: PyTree, structures: dict[str, Structure], likelihood: Likelihood) -> Model:
+    """A model from the parts of one that was checked before, as a file holds them.
+
+    What is cheap to check is checked again; which layers have a path around them is not.
+    """
+    sites = find_sites(network)
+    names = [site.name for site in sites]
+    for name in structures:
+        if name not in names:
+            raise ValueError(
+                f"The prior stands on {name!r}, which is no layer of the network that a prior can "
+                f"be put on (those are {', '.join(names) or 'none'}). A layer type of your own "
+                f"needs its rule here too: see networks.register."
+            )
+    input_like = _find_input(network, sites, None)
+    if input_like is not None:
+        _check_outputs(network, likelihood, input_like)
+    model = object.__new__(Model)
+    under = tuple(site for site in sites if site.name in structures)
+    parts = {"network": network, "structures": structures, "likelihood": likelihood, "sites": under}
+    for name, part in parts.items():
+        object.__setattr__(model, name, part)
+    return model
+
+
 def _check_parametrization(parametrization: str) -> None:
     if parametrization not in get_args(Parametrization):
         raise ValueError(

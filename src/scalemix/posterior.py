@@ -2,18 +2,24 @@
 
 import abc
 import math
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
 from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network
+from scalemix.networks.placing import expand_scales
 from scalemix.predictive import Drawn, Predictive, Regime
 from scalemix.scaling import Scaling
+
+if TYPE_CHECKING:
+    from scalemix.relevance import Relevance
 
 
 class History(NamedTuple):
@@ -25,6 +31,14 @@ class History(NamedTuple):
     """The held-out log-likelihood per datum after each chunk; empty if nothing was held out."""
     recorded: dict[str, np.ndarray]
     """What was recorded on request, one entry a chunk."""
+
+
+class WeightMoments(NamedTuple):
+    """For each weight of a site: mean, variance, and the variance that its prior gives it."""
+
+    mean: Array
+    variance: Array
+    prior_variance: Array
 
 
 class Networks(eqx.Module):
@@ -45,12 +59,33 @@ class Networks(eqx.Module):
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         """The network of one draw, and the likelihood that goes with it."""
 
+    @abc.abstractmethod
+    def weight_moments(self) -> dict[str, WeightMoments]:
+        """What is believed of each weight, by site."""
+
 
 class NoisyNetworks(Networks):
     """One set of weights under noise drawn from its prior."""
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return Drawn(self.model.with_scales(self.model.draw(key=key)), self.model.likelihood)
+
+    def weight_moments(self) -> dict[str, WeightMoments]:
+        """`w = xi z` under the noise; its prior has settled on nothing but `E[w^2]` itself."""
+        found = {}
+        for name, z in self.model.weights.items():
+            mean = square = jnp.ones((), z.dtype)
+            for mixture in self.model.structures[name].groups.values():
+                mean = mean * jnp.asarray(mixture.mean, z.dtype)
+                square = square * jnp.asarray(mixture.second_moment, z.dtype)
+            if not np.isfinite(square):
+                raise ValueError(
+                    f"The noise on {name!r} has no variance, so that its weights have no signal "
+                    f"and noise to compare. Fit this prior by VariationalEM or MCMC."
+                )
+            moment = square * z**2
+            found[name] = WeightMoments(mean * z, moment - (mean * z) ** 2, moment)
+        return found
 
 
 class GaussianNetworks(Networks):
@@ -68,6 +103,19 @@ class GaussianNetworks(Networks):
         network = draw_network(model.network, model.sites, self.deviations, key)
         return Drawn(network, model.likelihood)
 
+    def weight_moments(self) -> dict[str, WeightMoments]:
+        found = {}
+        for site in self.model.sites:
+            scales = expand_scales(
+                site, site.layer(self.model.network), self.variances[site.name]
+            ) * jnp.square(jnp.asarray(self.model.structures[site.name].scale))
+            found[site.name] = WeightMoments(
+                site.weight(self.model.network),
+                self.deviations[site.name] ** 2,
+                jnp.broadcast_to(scales, site.shape),
+            )
+        return found
+
 
 class OneNetwork(Networks):
     """One set of weights and no noise."""
@@ -78,6 +126,12 @@ class OneNetwork(Networks):
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return Drawn(self.model.network, self.model.likelihood)
+
+    def weight_moments(self) -> dict[str, WeightMoments]:
+        return {
+            name: WeightMoments(weight, jnp.zeros_like(weight), weight**2)
+            for name, weight in self.model.weights.items()
+        }
 
 
 class Ensemble(eqx.Module):
@@ -155,6 +209,25 @@ class Posterior(eqx.Module):
         key = self.key if key is None else check_key(key, "key")
         regime = Regime(self.networks, self.model.likelihood, self.scaling, key)
         return Predictive(regime, check_inputs(x, self.model), num_draws)
+
+    def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:
+        """Write the posterior to one file, which `scalemix.load` reads.
+
+        Any earlier file is replaced at once, and survives if this fails. `metadata` is a dict of
+        what JSON holds, for `scalemix.storage.read` to give back. A network that is no
+        `scalemix.networks.MLP` or `ResNet`, or has an activation that is not in `jax.nn`, is saved
+        without its code: `load` then asks for `network=`, one of the same class and sizes.
+        """
+        # Files know posteriors, so this one looks for them only when asked.
+        from scalemix.storage import write
+
+        write(path, self, metadata)
+
+    def relevance(self, *, threshold: float = 0.01) -> "Relevance":
+        """How much each input, hidden unit and layer matters, and which are switched off."""
+        from scalemix.relevance import find_relevance
+
+        return find_relevance(self, threshold)
 
     def __repr__(self) -> str:
         kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]

@@ -1,38 +1,26 @@
 """States on disk: written whole or not at all, read without executing anything."""
 
 import json
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from scalemix._files import replacing
+
 FORMAT = "scalemix checkpoint"
 VERSION = 1
 
 
 def write(path: Path, tree: Any, fingerprints: dict[str, str]) -> None:
-    """Save the arrays of a tree, replacing any earlier file at once.
-
-    The file is complete before it gets its name; a crash or a full disk leaves the earlier one.
-    """
+    """Save the arrays of a tree, replacing any earlier file at once."""
     arrays: dict[str, Any] = {
         f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))
     }
     header = json.dumps({"format": FORMAT, "version": VERSION, "fingerprints": fingerprints})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            np.savez(file, header=np.frombuffer(header.encode(), np.uint8), **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    with replacing(path) as file:
+        np.savez(file, header=np.frombuffer(header.encode(), np.uint8), **arrays)
 
 
 def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:

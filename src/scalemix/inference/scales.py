@@ -10,11 +10,10 @@ A group's variances, those of the other groups given, maximise it in closed form
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from scalemix.networks.placing import expand_scales
+from scalemix.networks.placing import expand_scales, sum_rows
 from scalemix.networks.sites import Site
 from scalemix.structures import Structure
 
@@ -62,14 +61,7 @@ def _sum_over(group: str, site: Site, layer: Any, values: Array) -> Array:
         return values
     if group == "layer":
         return jnp.sum(values)
-
-    def spread(rows: Array) -> Array:
-        return jnp.broadcast_to(site.rule.expand(layer, rows), site.shape)
-
-    # Summing over the weights of a row is the transpose of giving each its row's scale.
-    rows = jax.ShapeDtypeStruct((site.num_rows,), values.dtype)
-    (sums,) = jax.linear_transpose(spread, rows)(values)
-    return sums
+    return sum_rows(site, layer, values)
 
 
 def kl_divergence(

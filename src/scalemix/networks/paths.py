@@ -22,13 +22,6 @@ def bypassed_sites(
     off. Random ones stand in for them, several times over.
     """
     rng = np.random.default_rng(0)
-
-    @eqx.filter_jit
-    def depends(network: PyTree, inputs: jax.Array) -> jax.Array:
-        # Without a path the zeros make all outputs equal to the last bit.
-        outputs = jax.vmap(network)(inputs)
-        return jnp.any(outputs != outputs[:1]) & jnp.all(jnp.isfinite(outputs))
-
     found: set[str] = set()
     with jax.ensure_compile_time_eval():
         for _ in range(NUM_TRIALS):
@@ -38,9 +31,17 @@ def bypassed_sites(
             for site in sites:
                 if site.name not in found:
                     zeroed = weights | {site.name: jnp.zeros_like(weights[site.name])}
-                    if depends(put_weights(stand_in, sites, zeroed), inputs):
+                    if _depends(put_weights(stand_in, sites, zeroed), inputs):
                         found.add(site.name)
     return found
+
+
+# Compiled once for all networks of a kind, of which there may be hundreds.
+@eqx.filter_jit
+def _depends(network: PyTree, inputs: jax.Array) -> jax.Array:
+    # Without a path the zeros make all outputs equal to the last bit.
+    outputs = jax.vmap(network)(inputs)
+    return jnp.any(outputs != outputs[:1]) & jnp.all(jnp.isfinite(outputs))
 
 
 def _randomise(network: PyTree, sites: tuple[Site, ...], rng: np.random.Generator) -> PyTree:

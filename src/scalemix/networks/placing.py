@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
@@ -48,6 +49,18 @@ def expand_scales(site: Site, layer: Any, scales: dict[str, Array]) -> Array:
     for group, scale in scales.items():
         product = product * (site.rule.expand(layer, scale) if group == "unit" else scale)
     return product
+
+
+def sum_rows(site: Site, layer: Any, values: Array) -> Array:
+    """The sum, over the weights of each row, of a value for each weight."""
+
+    def spread(rows: Array) -> Array:
+        return jnp.broadcast_to(site.rule.expand(layer, rows), site.shape)
+
+    # Summing over the weights of a row is the transpose of giving each its row's scale.
+    rows = jax.ShapeDtypeStruct((site.num_rows,), values.dtype)
+    (sums,) = jax.linear_transpose(spread, rows)(values)
+    return sums
 
 
 def replace_layers(

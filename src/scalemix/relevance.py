@@ -1,0 +1,191 @@
+"""What a network turned out to need: its inputs, its hidden units, its layers.
+
+Two measures, for a row of weights (all that one unit sends out) or for a whole layer:
+
+    share            its part of the prior variance, `v_r / sum_r v_r`; of a posterior without
+                     scales of its own, of `E[w^2]`
+    signal to noise  `sum mu^2 / sum sigma^2`: what is known of the weights against what is not
+
+The rule: a unit is **off** if its signal to noise is below a threshold, 0.01 unless said otherwise,
+or if its weights are all but zero beside those of the others. A layer whose units have scales is
+off if all its units are; any other layer if it is so as a whole.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array
+
+from scalemix.model import Model
+from scalemix.networks.placing import sum_rows
+from scalemix.networks.readers import input_sites
+from scalemix.networks.sites import Site
+from scalemix.posterior import Networks, Posterior, WeightMoments
+
+# Beside the mean of a layer: a row with less than this of E[w^2] carries nothing.
+NEGLIGIBLE = 1e-6
+
+
+class Measure(NamedTuple):
+    """One number for each input; by site, for each unit whose weights the site holds and for the
+    layer. In an ensemble inputs and layers are averages over members; units, which have nothing to
+    do with those of other members, have a leading axis.
+    """
+
+    inputs: np.ndarray
+    units: dict[str, np.ndarray]
+    layers: dict[str, float]
+
+
+@dataclasses.dataclass(frozen=True)
+class Relevance:
+    """How much inputs, hidden units and layers matter. `inputs`, `units`, `layers` are shares."""
+
+    share: Measure
+    signal_to_noise: Measure
+    units_on: dict[str, np.ndarray]
+    """Which units are on, by the site that holds their outgoing weights; laid out as `units`."""
+    layers_on: dict[str, np.ndarray]
+    """Which layers are on; of an ensemble, one entry a member."""
+    effective_width: dict[str, float]
+    """How many hidden units are on, by the site that holds their outgoing weights."""
+    effective_depth: float
+    """How many layers are on, the output layer not counted."""
+    threshold: float
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """Each input's share of the prior variance of the layers that read it."""
+        return self.share.inputs
+
+    @property
+    def units(self) -> dict[str, np.ndarray]:
+        """Each hidden unit's share of the prior variance of the layer that reads it."""
+        return self.share.units
+
+    @property
+    def layers(self) -> dict[str, float]:
+        """Each layer's share of the prior variance, per weight."""
+        return self.share.layers
+
+    def table(self, names: Sequence[str] | None = None, *, top: int = 20) -> str:
+        """The leading inputs, with these names, most relevant first; and all layers."""
+        names = [f"input {i}" for i in range(len(self.inputs))] if names is None else list(names)
+        if len(names) != len(self.inputs):
+            raise ValueError(f"There are {len(self.inputs)} inputs and {len(names)} names.")
+        order = np.argsort(-self.inputs, kind="stable")
+        width = max(map(len, [*names, *self.layers]))
+        lines = [f"{'':{width}}  share  signal/noise"]
+        for i in order[:top]:
+            noise = self.signal_to_noise.inputs[i]
+            lines.append(f"{names[i]:{width}}  {self.inputs[i]:5.3f}  {noise:12.3g}")
+        if len(order) > top:
+            lines.append(f"... and {len(order) - top} inputs more")
+        for name, share in self.layers.items():
+            on = self.units_on[name]
+            shape = f"{np.sum(on) / len(self.layers_on[name]):g} of {on.shape[-1]} units on"
+            off = "" if self.layers_on[name].any() else ", off"
+            noise = self.signal_to_noise.layers[name]
+            lines.append(f"{name:{width}}  {share:5.3f}  {noise:12.3g}  {shape}{off}")
+        lines.append(f"effective depth {self.effective_depth:g}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.table()
+
+
+class _Part(NamedTuple):
+    """A site of one member: by row, and for all of it."""
+
+    row_variance: np.ndarray
+    row_ratio: np.ndarray
+    rows_on: np.ndarray
+    variance: float
+    ratio: float
+    on: bool
+
+
+def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
+    """The relevance of what a posterior's networks are made of."""
+    if not threshold >= 0:
+        raise ValueError(f"threshold must not be negative, got {threshold}.")
+    members = posterior.members
+    model = members[0].model
+    found = [_measure(member, threshold) for member in members]
+    readers = input_sites(model.network, model.sites)
+    num_inputs = readers[0].num_rows
+    readers = [site.name for site in readers if site.num_rows == num_inputs]
+
+    def collect(by_row: str, whole: str, share: bool) -> Measure:
+        rows = {s.name: np.stack([getattr(m[s.name], by_row) for m in found]) for s in model.sites}
+        layers = {s.name: np.array([getattr(m[s.name], whole) for m in found]) for s in model.sites}
+        inputs = np.sum([rows[name] for name in readers], axis=0)
+        if share:
+            total = sum(layers.values())
+            layers = {name: value / total for name, value in layers.items()}
+            rows = {name: value / value.sum(1, keepdims=True) for name, value in rows.items()}
+            inputs = inputs / inputs.sum(1, keepdims=True)
+        units = {name: value for name, value in rows.items() if name not in readers}
+        return Measure(
+            inputs.mean(axis=0),
+            {name: value if len(found) > 1 else value[0] for name, value in units.items()},
+            {name: float(value.mean()) for name, value in layers.items()},
+        )
+
+    rows_on = {s.name: np.stack([m[s.name].rows_on for m in found]) for s in model.sites}
+    layers_on = {s.name: np.array([m[s.name].on for m in found]) for s in model.sites}
+    return Relevance(
+        share=collect("row_variance", "variance", True),
+        signal_to_noise=collect("row_ratio", "ratio", False),
+        units_on={n: on if len(found) > 1 else on[0] for n, on in rows_on.items()},
+        layers_on=layers_on,
+        effective_width={
+            name: float(on.sum(axis=1).mean())
+            for name, on in rows_on.items()
+            if name not in readers
+        },
+        effective_depth=float(sum(layers_on[s.name].mean() for s in model.sites[:-1])),
+        threshold=threshold,
+    )
+
+
+def _measure(member: Posterior, threshold: float) -> dict[str, _Part]:
+    model, networks = member.model, member.networks
+    assert isinstance(networks, Networks)
+    moments = networks.weight_moments()
+    return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
+
+
+def _measure_site(model: Model, site: Site, moments: WeightMoments, threshold: float) -> _Part:
+    layer = site.layer(model.network)
+    signal, noise, prior = (
+        _rows(site, layer, values)
+        for values in (moments.mean**2, moments.variance, moments.prior_variance)
+    )
+    counts = _rows(site, layer, np.ones(site.shape))
+    per_weight = (signal + noise) / counts
+    typical = np.average(per_weight, weights=counts)
+    rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
+    ratio = float(_ratio(signal.sum(), noise.sum()))
+    by_unit = "unit" in model.structures[site.name].groups
+    return _Part(
+        row_variance=prior / counts,
+        row_ratio=_ratio(signal, noise),
+        rows_on=rows_on,
+        variance=float(prior.sum() / counts.sum()),
+        ratio=ratio,
+        on=bool(rows_on.any() if by_unit else ratio >= threshold and typical > 0),
+    )
+
+
+def _rows(site: Site, layer: Any, values: Array | np.ndarray) -> np.ndarray:
+    return np.asarray(sum_rows(site, layer, jax.numpy.asarray(values, float)), np.float64)
+
+
+def _ratio(signal: Any, noise: Any) -> np.ndarray:
+    # No noise at all is certainty; nothing at all is no signal.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(np.asarray(signal) > 0, np.divide(signal, noise), 0.0)

@@ -1,0 +1,370 @@
+"""Posteriors to files and back."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix._random import HASH, check_key
+from scalemix.model import Model, assemble
+from scalemix.networks.placing import check_by_site
+from scalemix.posterior import (
+    Ensemble,
+    GaussianNetworks,
+    History,
+    Networks,
+    NoisyNetworks,
+    OneNetwork,
+    Posterior,
+    check_inputs,
+)
+from scalemix.scaling import Scaling
+from scalemix.storage import container, priors, skeletons
+from scalemix.storage.container import explaining, take
+
+Parts = dict[str, Any]
+"""Arrays in dicts, which may be nested."""
+
+
+class Saved(NamedTuple):
+    """What a file holds."""
+
+    posterior: Posterior
+    metadata: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Info:
+    """What a file says of itself, without its arrays."""
+
+    scalemix: str
+    """The version that wrote it."""
+    kind: str
+    """The kind of posterior: how networks are drawn from it."""
+    num_members: int
+    network: str
+    """The class of the network."""
+    needs_network: bool
+    """Whether `load` has to be given `network=`."""
+    prior: dict[str, str]
+    """The structure of each site, in words."""
+    likelihood: str
+    num_parameters: int
+    """Numbers in the network; of an ensemble, in each."""
+    num_steps: int
+    """How long it was trained."""
+    metadata: dict[str, Any]
+
+
+# ------------------------------------------------------------------------------ kinds of networks
+
+
+class Kind(NamedTuple):
+    """How one class of networks is taken apart and put together. `lead` is the members' axis."""
+
+    networks: type[Networks]
+    parts: Callable[[Any], Parts]
+    """networks -> what it holds besides the model."""
+    restore: Callable[[Model, Parts, tuple[int, ...]], Networks]
+    """(model, parts, lead) -> the networks, or a `ValueError`."""
+
+
+def _alone(kind: type[Networks]) -> Kind:
+    def restore(model: Model, parts: Parts, lead: tuple[int, ...]) -> Networks:
+        check_by_site(parts, {}, "The arrays")
+        return kind(model)
+
+    return Kind(kind, lambda networks: {}, restore)
+
+
+def _gaussian_parts(networks: GaussianNetworks) -> Parts:
+    return {"deviations": networks.deviations, "variances": networks.variances}
+
+
+def _restore_gaussian(model: Model, parts: Parts, lead: tuple[int, ...]) -> GaussianNetworks:
+    shapes = {
+        "deviations": {site.name: lead + site.shape for site in model.sites},
+        "variances": {
+            site: {group: lead + shape for group, shape in groups.items()}
+            for site, groups in model.scale_shapes.items()
+        },
+    }
+    check_by_site(parts, shapes, "The arrays")
+    for name, weight in model.weights.items():
+        beside = parts["deviations"][name], *parts["variances"][name].values()
+        if any(array.dtype != weight.dtype for array in beside):
+            raise ValueError(f"the weights of {name!r} and their deviations differ in type.")
+    return GaussianNetworks(model, **parts)
+
+
+# A new kind of networks is one more row.
+KINDS = {
+    kind.networks.__name__: kind
+    for kind in (
+        _alone(NoisyNetworks),
+        _alone(OneNetwork),
+        Kind(GaussianNetworks, _gaussian_parts, _restore_gaussian),
+    )
+}
+
+GENERATORS: dict[str, Any] = {
+    "threefry2x32": "threefry2x32",
+    "rbg": "rbg",
+    "unsafe_rbg": "unsafe_rbg",
+    "scalemix_hash": HASH,
+}
+
+# ---------------------------------------------------------------------------------------- writing
+
+
+class _Arrays:
+    """Arrays on their way to a file. What stands for each in the header is its name."""
+
+    def __init__(self):
+        self.by_name: dict[str, np.ndarray] = {}
+
+    def put(self, name: str, value: Any) -> Any:
+        """Keep an array, or all those of a dict, under this name."""
+        if isinstance(value, dict):
+            return {key: self.put(f"{name}.{key}", part) for key, part in value.items()}
+        if jnp.issubdtype(value.dtype, jax.dtypes.extended):
+            raise ValueError(f"{name!r} is a PRNG key, which files do not hold.")
+        self.by_name[name] = np.asarray(value)
+        return name
+
+
+def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | None = None) -> None:
+    """Write a posterior to one file, replacing any earlier one at once."""
+    arrays = _Arrays()
+    networks, num_members = posterior.networks, None
+    if isinstance(networks, Ensemble):
+        networks, num_members = networks.stacked, networks.num_members
+    kind = KINDS.get(type(networks).__name__)
+    if kind is None or type(networks) is not kind.networks:
+        raise ValueError(f"Files hold {', '.join(KINDS)}; not {type(networks).__name__}.")
+    model, scaling, history = networks.model, posterior.scaling, posterior.history
+    key = check_key(posterior.key, "The posterior's key")
+    header = {
+        "metadata": _check_metadata({} if metadata is None else metadata),
+        "kind": type(networks).__name__,
+        "num_members": num_members,
+        "network": {
+            "class": type(model.network).__name__,
+            "build": skeletons.describe(model.network),
+            "numbers": skeletons.numbers_of(model.network),
+            "arrays": arrays.put("network", skeletons.arrays_of(model.network)),
+        },
+        "structures": {name: priors.encode(part) for name, part in model.structures.items()},
+        "likelihood": priors.encode(model.likelihood),
+        "parts": {name: arrays.put(name, part) for name, part in kind.parts(networks).items()},
+        "scaling": {
+            "x_mean": arrays.put("scaling.x_mean", scaling.x_mean),
+            "x_scale": arrays.put("scaling.x_scale", scaling.x_scale),
+            "y_mean": float(scaling.y_mean),
+            "y_scale": float(scaling.y_scale),
+        },
+        "history": {
+            name: arrays.put(f"history.{name}", part) for name, part in history._asdict().items()
+        },
+        "key": {
+            "generator": str(jax.random.key_impl(key)),
+            "data": np.asarray(jax.random.key_data(key)).tolist(),
+        },
+    }
+    container.write(Path(path), header, arrays.by_name)
+
+
+def _check_metadata(metadata: Any) -> dict[str, Any]:
+    try:
+        same = json.loads(json.dumps(metadata, allow_nan=False)) == metadata
+    except (TypeError, ValueError, RecursionError):
+        same = False
+    if not (same and isinstance(metadata, dict)):
+        raise ValueError(
+            "metadata must be a dict of what JSON holds: dicts with text as keys, lists (not "
+            "tuples), text, finite numbers, True, False and None."
+        )
+    return metadata
+
+
+# ---------------------------------------------------------------------------------------- reading
+
+
+def load(path: str | Path, *, network: PyTree | None = None) -> Posterior:
+    """The posterior that `Posterior.save` wrote: its predictions are the same to the last bit.
+
+    `network` is needed for one that is not scalemix's own: any of the same class and sizes, whose
+    arrays then give way to those of the file. Nothing in a file is executed. A file that is
+    damaged, cut short or not of scalemix gives a `ValueError`.
+    """
+    return read(path, network=network).posterior
+
+
+def read(path: str | Path, *, network: PyTree | None = None) -> Saved:
+    """The posterior, as `load` gives it, and the metadata that were saved with it."""
+    path = Path(path)
+    with explaining(path):
+        header, found = container.read(path)
+        arrays = _Found(found)
+        lead = _lead(header)
+        model = _read_model(header, arrays, lead, network)
+        kind = _kind(header)
+        networks = kind.restore(model, arrays.tree(take(header, "parts", dict)), lead)
+        posterior = Posterior(
+            Ensemble(networks, lead[0]) if lead else networks,
+            _read_scaling(take(header, "scaling", dict), arrays),
+            _read_history(take(header, "history", dict), arrays, lead),
+            _read_key(take(header, "key", dict)),
+        )
+        _check_scaling(posterior)
+        return Saved(posterior, take(header, "metadata", dict))
+
+
+def info(path: str | Path) -> Info:
+    """What a file says of itself; its arrays are not read."""
+    path = Path(path)
+    with explaining(path):
+        header = container.read_header(path)
+        lead, network = _lead(header), take(header, "network", dict)
+        listed = take(header, "arrays", dict)
+
+        def shape(name: str) -> list[int]:
+            return take(take(listed, name, dict), "shape", list)
+
+        sizes = [math.prod(shape(name)) for name in take(network, "arrays", dict).values()]
+        structures = take(header, "structures", dict)
+        return Info(
+            scalemix=take(header, "scalemix", str),
+            kind=_kind(header).networks.__name__,
+            num_members=math.prod(lead),
+            network=take(network, "class", str),
+            needs_network=take(network, "build", (dict, type(None))) is None,
+            prior={name: priors.in_words(take(structures, name, dict)) for name in structures},
+            likelihood=priors.in_words(take(header, "likelihood", dict)),
+            num_parameters=sum(sizes) // math.prod(lead),
+            num_steps=shape(take(take(header, "history", dict), "objective", str))[-1],
+            metadata=take(header, "metadata", dict),
+        )
+
+
+class _Found:
+    """The arrays of a file, by what stands for them in its header."""
+
+    def __init__(self, by_name: dict[str, np.ndarray]):
+        self.by_name = by_name
+
+    def array(self, name: Any) -> np.ndarray:
+        """The array of this name, for NumPy."""
+        if not isinstance(name, str) or name not in self.by_name:
+            raise ValueError(f"its header asks for an array {str(name)[:60]!r}, and has none.")
+        return self.by_name[name]
+
+    def tree(self, names: Any) -> Any:
+        """The arrays in place of their names, for JAX."""
+        if isinstance(names, dict):
+            return {key: self.tree(part) for key, part in names.items()}
+        return priors.to_jax(self.array(names), names)
+
+
+def _kind(header: dict[str, Any]) -> Kind:
+    name = take(header, "kind", str)
+    if name not in KINDS:
+        raise ValueError(f"it holds {name[:60]!r}; this version knows {', '.join(KINDS)}.")
+    return KINDS[name]
+
+
+def _lead(header: dict[str, Any]) -> tuple[int, ...]:
+    num = take(header, "num_members", (int, type(None)))
+    if num is not None and num < 1:
+        raise ValueError(f"its header speaks of {num} members.")
+    return () if num is None else (num,)
+
+
+def _read_model(
+    header: dict[str, Any], arrays: _Found, lead: tuple[int, ...], network: PyTree | None
+) -> Model:
+    entry = take(header, "network", dict)
+    stacked: dict[str, Array] = {
+        name: arrays.tree(place) for name, place in take(entry, "arrays", dict).items()
+    }
+    like = {
+        name: jax.ShapeDtypeStruct(_after(lead, array.shape, name), array.dtype)
+        for name, array in stacked.items()
+    }
+    facts = ("shape", "dtype")
+    if network is None:
+        build = take(entry, "build", (dict, type(None)))
+        if build is None:
+            raise ValueError(
+                f"a file holds no code, and its network is of the class "
+                f"{take(entry, 'class', str)[:60]!r} or has an activation that is not in jax.nn. "
+                f"{skeletons.ADVICE}"
+            )
+        # In the default precision, whatever that of the file.
+        network, facts = skeletons.build(build), ("shape",)
+        if not all(jnp.issubdtype(shape.dtype, jnp.floating) for shape in like.values()):
+            raise ValueError("its network holds whole numbers where weights must be.")
+    skeletons.check(network, like, take(entry, "numbers", dict), facts)
+    structures = take(header, "structures", dict)
+    model = assemble(
+        skeletons.fill(network, like),
+        {name: priors.decode_structure(part, lead) for name, part in structures.items()},
+        priors.decode_likelihood(take(header, "likelihood", dict), lead),
+    )
+    return eqx.tree_at(lambda m: m.network, model, skeletons.fill(network, stacked))
+
+
+def _after(lead: tuple[int, ...], shape: tuple[int, ...], name: str) -> tuple[int, ...]:
+    """The shape for one member."""
+    if shape[: len(lead)] != lead:
+        raise ValueError(f"the array {name!r} has not one entry for each of {lead[0]} members.")
+    return shape[len(lead) :]
+
+
+def _read_scaling(entry: dict[str, Any], arrays: _Found) -> Scaling:
+    x_mean, x_scale = (arrays.array(take(entry, name, str)) for name in ("x_mean", "x_scale"))
+    y_mean, y_scale = (float(take(entry, name, (int, float))) for name in ("y_mean", "y_scale"))
+    values = np.concatenate([x_mean.reshape(-1), x_scale.reshape(-1), [y_mean, y_scale]])
+    fits = x_mean.ndim == 1 and x_mean.shape == x_scale.shape
+    if not (fits and np.isfinite(values).all() and y_scale > 0 and (x_scale > 0).all()):
+        raise ValueError("the means and scales of its data are none.")
+    return Scaling(x_mean, x_scale, y_mean, y_scale)
+
+
+def _check_scaling(posterior: Posterior) -> None:
+    num_inputs = posterior.scaling.x_mean.size
+    if num_inputs:
+        check_inputs(np.zeros((1, num_inputs)), posterior.model)
+
+
+def _read_history(entry: dict[str, Any], arrays: _Found, lead: tuple[int, ...]) -> History:
+    recorded = take(entry, "recorded", dict)
+    history = History(
+        objective=arrays.array(take(entry, "objective", str)),
+        score=arrays.array(take(entry, "score", str)),
+        recorded={name: arrays.array(place) for name, place in recorded.items()},
+    )
+    for name, array in [*history._asdict().items(), *history.recorded.items()]:
+        if name != "recorded":
+            _after(lead, array.shape, f"history.{name}")
+    if history.objective.ndim != len(lead) + 1:
+        raise ValueError("its history has not one objective for each step.")
+    return history
+
+
+def _read_key(entry: dict[str, Any]) -> PRNGKeyArray:
+    generator, data = take(entry, "generator", str), take(entry, "data", list)
+    if generator not in GENERATORS:
+        raise ValueError(f"its key is of the generator {generator[:60]!r}, which is unknown.")
+    words = np.array(data)
+    if words.ndim != 1 or words.dtype.kind != "i" or not ((words >= 0) & (words < 2**32)).all():
+        raise ValueError("its key is none.")
+    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl=GENERATORS[generator])
