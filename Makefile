@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all check format benchmark-noise clean
+.PHONY: demo test test-all check format benchmark-noise benchmark-em benchmark-uci clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,12 @@ format: $(STAMP)
 benchmark-noise: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[benchmark]'
 	$(BIN)/python benchmarks/noise_speed.py
+
+benchmark-em: $(STAMP)
+	$(BIN)/python benchmarks/em_speed.py
+
+benchmark-uci: $(STAMP)
+	$(BIN)/python benchmarks/uci_default.py
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("scalemix needs Python 3.11 or later; %d.%d found. Try: make PYTHON=python3.11 ..." % v[:2])'
