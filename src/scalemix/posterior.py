@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
@@ -14,6 +15,7 @@ from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network
 from scalemix.predictive import Drawn, Predictive, Regime
 from scalemix.scaling import Scaling
+from scalemix.unknowns import Sample, Unknowns
 
 
 class History(NamedTuple):
@@ -78,6 +80,50 @@ class OneNetwork(Networks):
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return Drawn(self.model.network, self.model.likelihood)
+
+
+class SampledNetworks(Networks):
+    """Samples from several Markov chains, kept in the coordinates that they were drawn in.
+
+    `positions` are `(chains, samples, unknowns)`, `bits` the inclusion variables beside them, and
+    `probes` a few training inputs, as the network sees them, to compare the chains at. The model is
+    that of the sample of highest density.
+    """
+
+    unknowns: Unknowns
+    positions: Array
+    bits: Array
+    probes: Array
+
+    @property
+    def num_samples(self) -> int:
+        """All samples of all chains."""
+        return self.positions.shape[0] * self.positions.shape[1]
+
+    @property
+    def default_draws(self) -> int:
+        return min(self.num_samples, 1000)
+
+    def sample(self, chain: int | Array, index: int | Array) -> Sample:
+        """The model and the scales of one sample of one chain."""
+        return self.unknowns.place(self.positions[chain, index], self.bits[chain, index])
+
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        num_chains, num_samples = self.positions.shape[:2]
+        # Chain by chain, and along each so that any number of draws is spread over all of it.
+        place = jnp.asarray(spread_order(num_samples))[index // num_chains % num_samples]
+        model = self.sample(index % num_chains, place).model
+        return Drawn(model.network, model.likelihood)
+
+
+def spread_order(num: int) -> np.ndarray:
+    """The numbers below `num`, each of them once, in an order whose every beginning is spread out.
+
+    That of their binary digits reversed (van der Corput).
+    """
+    width = max(num - 1, 1).bit_length()
+    reversed_digits = [int(f"{i:0{width}b}"[::-1], 2) for i in range(2**width)]
+    return np.array([i for i in reversed_digits if i < num], np.int32)
 
 
 class Ensemble(eqx.Module):
@@ -155,6 +201,29 @@ class Posterior(eqx.Module):
         key = self.key if key is None else check_key(key, "key")
         regime = Regime(self.networks, self.model.likelihood, self.scaling, key)
         return Predictive(regime, check_inputs(x, self.model), num_draws)
+
+    # What follows is of posteriors that MCMC sampled; a `ValueError` says so of others. Imported
+    # here, because diagnostics stand above the posterior that they are made of.
+
+    def diagnostics(self, x: Any = None) -> Any:
+        """Whether the chains agree, in the function (at `x`, or some training inputs) and in the
+        weights, which a network does not identify. See `scalemix.diagnostics`.
+        """
+        from scalemix.diagnostics import diagnose
+
+        return diagnose(self, x)
+
+    def to_arviz(self) -> Any:
+        """The samples and each step's statistics as an ArviZ `InferenceData`."""
+        from scalemix.diagnostics import to_arviz
+
+        return to_arviz(self)
+
+    def inclusion_probabilities(self) -> dict[str, dict[str, np.ndarray]]:
+        """The posterior probability of each Bernoulli scale to be on, by site and group."""
+        from scalemix.diagnostics import inclusion_probabilities
+
+        return inclusion_probabilities(self)
 
     def __repr__(self) -> str:
         kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]
