@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from tables import write_table
 
 import scalemix as sx
 from scalemix.inference import loop
@@ -236,17 +237,6 @@ def product_rate(shape_a, shape_b, times: int) -> float:
     clock(lambda: run(a, b))
     seconds = statistics.median(clock(lambda: run(a, b)) for _ in range(7))
     return times * 2 * np.prod(shape_a) * shape_b[-1] / seconds / 1e9
-
-
-def write_table(name: str, rows: list[tuple[str, str, str]]) -> None:
-    """Put the rows between the marks of that name in benchmarks/README.md."""
-    page = RESULTS.parents[1] / "README.md"
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    before, rest = page.read_text().split(begin)
-    after = rest.split(end)[1]
-    table = ["| | measured | wanted |", "|---|---|---|"]
-    table += [f"| {' | '.join(row)} |" for row in rows]
-    page.write_text("\n".join([before + begin, *table, end + after]))
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,6 +16,9 @@ from scalemix.networks.gaussians import draw_network
 from scalemix.predictive import Drawn, Predictive, Regime
 from scalemix.scaling import Scaling
 from scalemix.unknowns import Sample, Unknowns
+
+if TYPE_CHECKING:
+    from scalemix.diagnostics import Diagnostics
 
 
 class History(NamedTuple):
@@ -205,7 +208,7 @@ class Posterior(eqx.Module):
     # What follows is of posteriors that MCMC sampled; a `ValueError` says so of others. Imported
     # here, because diagnostics stand above the posterior that they are made of.
 
-    def diagnostics(self, x: Any = None) -> Any:
+    def diagnostics(self, x: Any = None) -> "Diagnostics":
         """Whether the chains agree, in the function (at `x`, or some training inputs) and in the
         weights, which a network does not identify. See `scalemix.diagnostics`.
         """
