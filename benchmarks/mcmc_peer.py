@@ -29,18 +29,18 @@ MEASURES = ("rmse", "log_likelihood", "seconds")
 METHOD = sx.MCMC(
     num_chains=8,
     num_warmup=3000,
-    num_samples=400,
-    thin=5,
+    num_samples=500,
+    thin=6,
     sampler="mclmc",
     energy_tolerance=0.1,
-    warm_start_steps=4000,
+    warm_start_steps=5000,
 )
 
 
 def build(num_inputs: int, key) -> sx.Model:
     """Hidden layers 16-16 and per-input noise, as the peer has them."""
     network = sx.networks.MLP(num_inputs, 2, 16, 2, activation=jax.numpy.tanh, key=key)
-    prior = sx.ARD(sx.InverseGamma(3.0, 3.0), scale=0.7)
+    prior = sx.ARD(sx.InverseGamma(3.0, 3.0), scale=0.5)
     return sx.Model(network, prior, sx.likelihoods.Gaussian(per_input=True))
 
 
