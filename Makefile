@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all check format benchmark-noise benchmark-em benchmark-uci clean
+.PHONY: demo test test-all check format benchmark-noise benchmark-em benchmark-mcmc benchmark-uci clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -33,6 +33,16 @@ benchmark-em: $(STAMP)
 benchmark-uci: $(STAMP)
 	$(BIN)/python benchmarks/uci_default.py
 
+# The peer wants an older BlackJAX than ours, hence a venv of its own.
+benchmark-mcmc: $(STAMP) .venv-peer/.installed
+	$(BIN)/python benchmarks/mcmc_peer.py --peer-python .venv-peer/bin/python
+
+.venv-peer/.installed: constraints.txt
+	$(PYTHON) -m venv .venv-peer
+	grep -E '^(jax|jaxlib|numpy|optax|scikit-learn|scipy)==' constraints.txt > .venv-peer/constraints.txt
+	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt sklearn-contrib-bde==1.0.2
+	@touch $@
+
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("scalemix needs Python 3.11 or later; %d.%d found. Try: make PYTHON=python3.11 ..." % v[:2])'
 	$(PYTHON) -m venv .venv
@@ -40,5 +50,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build out
+	rm -rf .venv .venv-peer .pytest_cache .ruff_cache .hypothesis dist build out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -2,7 +2,7 @@
 
 from scalemix import data, likelihoods, metrics, mixtures, networks
 from scalemix.fitting import fit, fit_many
-from scalemix.inference import NoiseTraining, VariationalEM
+from scalemix.inference import MCMC, NoiseTraining, VariationalEM
 from scalemix.inference.loop import DivergenceError
 from scalemix.mixtures import (
     Bernoulli,
@@ -28,6 +28,7 @@ __all__ = [
     "ADD",
     "ARD",
     "ARDADD",
+    "MCMC",
     "Bernoulli",
     "Beta",
     "DivergenceError",
