@@ -62,7 +62,7 @@ def write_table(sets: dict[str, list[dict]]) -> None:
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]
     table = [
-        "| set | splits | RMSE | `MLPRegressor` | 90% intervals cover | CPU seconds | `MLPRegressor` |",
+        "| set | splits | RMSE | `MLPRegressor` | 90% intervals cover | CPU s | `MLPRegressor` |",
         "|---|---|---|---|---|---|---|",
     ]
     for name, rows in sets.items():

@@ -28,8 +28,8 @@ QUICK = {"hidden": (8,), "num_members": 1, "temperature": 0.1, "noise_floor": 0.
 
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": (
-        "A row counted twice and the same row given twice are one objective, but each row of a step "
-        "has noise of its own, and batches are drawn by row: two fits that differ by chance."
+        "A row counted twice and the same row given twice are one objective, but each row of "
+        "a step has noise of its own, and batches are drawn by row: two fits that differ by chance."
     ),
 }
 
