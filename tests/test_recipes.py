@@ -17,7 +17,8 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] + 0.1 * RNG.normal(size=60)
 CLASSES = (Y > 0).astype(int)
-QUICK = {"hidden": (4, 4), "num_members": 3, "num_trial_members": 1, "max_steps": 20}
+# As many members as trials, so that both are one program.
+QUICK = {"hidden": (4, 4), "num_members": 6, "num_trial_members": 1, "max_steps": 20}
 
 
 def test_every_family_has_a_name_and_parameters():
@@ -104,9 +105,9 @@ def test_held_out_rows_choose_among_settings():
         (floor, temperature) for floor in (1e-3, 0.1) for temperature in (0.1, 0.3, 1.0)
     ]
     assert sum(t.weight for t in fitted.trials) == pytest.approx(1.0)
-    assert sum(t.num_members for t in fitted.trials) == 3
+    assert sum(t.num_members for t in fitted.trials) == 6
     assert np.isfinite([t.score for t in fitted.trials]).all()
-    assert len(fitted.posterior.members) == 3
+    assert len(fitted.posterior.members) == 6
     # The likelihoods of the members are those of the settings that were chosen.
     chosen = [t.noise_floor for t in fitted.trials for _ in range(t.num_members)]
     floors = [member.model.likelihood.floor for member in fitted.posterior.members]
@@ -128,7 +129,7 @@ def test_settings_that_are_given_are_not_tried():
 def test_noise_training_makes_an_ensemble():
     recipe = Recipe(inference="noise", num_draws=2, **QUICK)
     posterior = recipe.fit(X, Y, key=KEY).posterior
-    assert len(posterior.members) == 3
+    assert len(posterior.members) == 6
     assert isinstance(posterior.model.structures["blocks.0"].mixture, sx.Bernoulli)
     # The same key gives the same fit, another key another.
     again, other = (recipe.fit(X, Y, key=jax.random.key(seed)).posterior for seed in (0, 1))
