@@ -15,7 +15,7 @@ import warnings
 
 import jax
 import numpy as np
-from common import RESULTS, write_table
+from common import HERE, RESULTS, machine, write_table
 
 import scalemix as sx
 from scalemix.diagnostics import ConvergenceWarning
@@ -61,7 +61,7 @@ class Peer:
     """The other package, in a process of its own that waits while ours runs."""
 
     def __init__(self, python: str):
-        worker = Path(__file__).parent / "mcmc_peer_worker.py"
+        worker = HERE / "mcmc_peer_worker.py"
         self.process = subprocess.Popen(
             [python, str(worker)],
             stdin=subprocess.PIPE,
