@@ -1,4 +1,7 @@
-"""The sections of a report on data, model and training. Where several fits are told of, each picture stands once for each."""
+"""The sections of a report on data, model and training.
+
+Where several fits are told of, each picture stands once for each.
+"""
 
 import platform
 from importlib import metadata
