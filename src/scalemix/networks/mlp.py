@@ -1,7 +1,7 @@
 """A plain multilayer perceptron."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -20,7 +20,10 @@ def check_sizes(name: str, width: int, depth: int, least_depth: int) -> None:
 
 
 class MLP(eqx.Module):
-    """`depth` hidden layers of `width` units, then a linear output: sites `layers.0` and so on."""
+    """`depth` hidden layers of `width` units, then a linear output: sites `layers.0` and so on.
+
+    A `width` of several numbers is that of each hidden layer, and says the depth too.
+    """
 
     layers: tuple[eqx.nn.Linear, ...]
     activation: Callable[[Array], Array] = eqx.field(static=True)
@@ -29,15 +32,17 @@ class MLP(eqx.Module):
         self,
         in_size: Size,
         out_size: Size,
-        width: int = 50,
+        width: int | Sequence[int] = 50,
         depth: int = 1,
         *,
         activation: Callable[[Array], Array] = jax.nn.relu,
         key: PRNGKeyArray,
     ):
-        check_sizes("MLP", width, depth, least_depth=0)
-        sizes = [in_size, *[width] * depth, out_size]
-        keys = jax.random.split(key, depth + 1)
+        widths = [width] * depth if isinstance(width, int) else list(width)
+        for one in [width] if isinstance(width, int) else widths:
+            check_sizes("MLP", one, depth, least_depth=0)
+        sizes = [in_size, *widths, out_size]
+        keys = jax.random.split(key, len(sizes) - 1)
         self.layers = tuple(
             eqx.nn.Linear(*pair, key=k)
             for pair, k in zip(itertools.pairwise(sizes), keys, strict=True)
