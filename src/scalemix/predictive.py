@@ -17,6 +17,8 @@ from scalemix.scaling import Scaling
 # Outputs held at a time, as a count of numbers: 32 MB in float32.
 OUTPUTS_AT_A_TIME = 8 * 1024**2
 ROWS_AT_A_TIME = 8192
+# Few rows are filled up to so many: one program for all of them, at no price that can be felt.
+LEAST_ROWS = 64
 # Draws go through the network side by side until they make up so many rows.
 ROWS_TOGETHER = 2048
 BISECTIONS = 60
@@ -141,7 +143,9 @@ class Predictive:
         """A statistic of all draws' outputs, block of rows by block of rows."""
         regime, total = self._regime, len(self)
         cap = OUTPUTS_AT_A_TIME // (self.num_draws * regime.likelihood.num_outputs)
-        block = max(1, min(cap, ROWS_AT_A_TIME, 1 << max(total - 1, 0).bit_length()))
+        block = max(
+            1, min(cap, ROWS_AT_A_TIME, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length()))
+        )
         results = []
         for start in range(0, max(total, 1), block):
             rows = slice(start, start + block)

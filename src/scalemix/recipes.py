@@ -131,10 +131,10 @@ class Recipe:
             if value is not None or name not in ("max_steps", "batch_size"):
                 object.__setattr__(self, name, _whole(name, value))
         for name in ("learning_rate", "temperature", "noise_floor"):
-            value: Any = getattr(self, name)
-            if value == "auto" and name != "learning_rate":
+            value = getattr(self, name)
+            if isinstance(value, str) and value == "auto" and name != "learning_rate":
                 continue
-            if not (_is_number(value) and 0 < value < math.inf):
+            if not _is_number(value) or not 0 < float(value) < math.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
         self._check_mixture()
 
@@ -249,7 +249,7 @@ class Recipe:
 
     def _training(self, num_rows: int) -> dict[str, Any]:
         many = num_rows > MANY_ROWS
-        steps = self.max_steps or (10_000 if many else 5_000)
+        steps = self.max_steps or (10_000 if many else 8_000)
         return {
             "steps": steps,
             "batch_size": self.batch_size or (128 if many else 64),

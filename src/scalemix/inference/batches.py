@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+LEAST_ROWS = 64
+
 
 class Data(NamedTuple):
     """Examples, with a weight for each: zero for the rows that only pad."""
@@ -18,16 +20,23 @@ class Data(NamedTuple):
 
 
 def stack(sets: Sequence[Data]) -> Data:
-    """Several data sets on a leading axis, the shorter ones padded with rows of weight zero."""
-    longest = max(len(data.y) for data in sets)
+    """Several data sets on a leading axis, all padded with rows of weight zero to one length.
+
+    That length is one of a few, so that another fold of the same data is not another program.
+    """
+    longest = round_up(max(len(data.y) for data in sets))
 
     def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
-        if len(arrays) == 1:
-            return arrays[0][None]
         widths = [[(0, longest - len(a))] + [(0, 0)] * (a.ndim - 1) for a in arrays]
         return np.stack([np.pad(a, width) for a, width in zip(arrays, widths, strict=True)])
 
     return Data(*(padded(arrays) for arrays in zip(*sets, strict=True)))
+
+
+def round_up(num_rows: int) -> int:
+    """The next of eight lengths in each octave; a short table is as long as an ordinary batch."""
+    unit = max(1 << max(num_rows - 1, 0).bit_length(), LEAST_ROWS) // 16
+    return max(LEAST_ROWS, -(-num_rows // unit) * unit)
 
 
 def visits(
