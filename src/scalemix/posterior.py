@@ -19,6 +19,7 @@ from scalemix.predictive import Drawn, Predictive, Regime
 from scalemix.scaling import Scaling
 
 if TYPE_CHECKING:
+    from scalemix.pruning import Pruned
     from scalemix.relevance import Relevance
 
 
@@ -228,6 +229,34 @@ class Posterior(eqx.Module):
         from scalemix.relevance import find_relevance
 
         return find_relevance(self, threshold)
+
+    def prune(
+        self,
+        x: Any = None,
+        *,
+        threshold: float = 0.01,
+        tolerance: float | None = None,
+        mask_only: bool = False,
+        drop_inputs: bool = False,
+    ) -> "Pruned":
+        """A smaller posterior, without the units and layers that are off, and a report.
+
+        What is off at this threshold is what `relevance` says. With `tolerance` it goes in order of
+        relevance, and only as long as the predictive mean at `x` changes by no more than that,
+        in units of its spread over the rows; `threshold=inf` then makes a candidate of everything.
+        What removed parts add whatever the input goes into the biases that remain.
+
+        Inputs that are off are still taken, and ignored; with `drop_inputs` the network takes only
+        the columns `report.inputs`. Units are taken out of `scalemix.networks.MLP` and `ResNet` and
+        of `equinox.nn.MLP`, which becomes the former. Any other network can have the weights of
+        what is off set to zero: `mask_only`.
+        """
+        from scalemix.pruning import prune
+
+        return prune(
+            self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
+            drop_inputs=drop_inputs,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]
