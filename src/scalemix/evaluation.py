@@ -9,7 +9,7 @@ from jaxtyping import PRNGKeyArray
 from scalemix import metrics
 from scalemix.predictive import Predictive
 
-CRPS_SAMPLES = 200
+LEAST_SAMPLES = 100
 PROBABILITY = 0.9
 
 
@@ -109,6 +109,8 @@ def evaluate(
             "expected_calibration_error": metrics.expected_calibration_error(y, mean),
         }
     interval = predictive.interval(PROBABILITY)
+    # As many as the draws: the program that makes these then makes those.
+    num_samples = max(predictive.num_draws, LEAST_SAMPLES)
     rmse = metrics.rmse(y, mean)
     spread = float(np.std(y))
     figures = {
@@ -116,7 +118,7 @@ def evaluate(
         "mae": metrics.mae(y, mean),
         "r2": 1 - (rmse / spread) ** 2 if spread > 0 else np.nan,
         "log_likelihood": log_likelihood,
-        "crps": metrics.crps(y, predictive.sample(key, CRPS_SAMPLES)),
+        "crps": metrics.crps(y, predictive.sample(key, num_samples)),
         "coverage": metrics.interval_coverage(y, interval),
         "width": metrics.interval_width(interval),
         "calibration_error": metrics.calibration_error(predictive.cdf(y)),
