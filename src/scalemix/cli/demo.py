@@ -101,7 +101,7 @@ def _recipes(steps: int) -> "dict[str, Recipe]":
     from scalemix.recipes import Recipe
 
     return {
-        "noise training": Recipe(
+        "Noise training": Recipe(
             inference="noise",
             prior="ard",
             mixture="bernoulli",
@@ -109,7 +109,7 @@ def _recipes(steps: int) -> "dict[str, Recipe]":
             num_members=4,
             max_steps=steps,
         ),
-        "variational EM": Recipe(
+        "Variational EM": Recipe(
             inference="em",
             prior="ard-add",
             mixture="half-cauchy",

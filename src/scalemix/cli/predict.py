@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -59,7 +58,7 @@ def predict(
         if as_json:
             voice.result({"output": str(output), "rows": table.num_rows}, lambda: None)
     else:
-        voice.result({"predictions": cells}, lambda: sys.stdout.write(_as_csv(cells)))
+        voice.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
 
 
 @guarded

@@ -34,13 +34,12 @@ def model(story: Story) -> Element:
         contents.append(
             element("ul", *(element("li", line) for line in words.describe_prior(told.posterior)))
         )
-        rows = told.posterior.model.describe().rows
-        contents.append(
-            table(
-                ["layer", "weights", "structure of the prior", "family of scales"],
-                [(r.site, " × ".join(map(str, r.shape)), r.structure, r.mixture) for r in rows],
-            )
-        )
+        shapes = {site.name: site.shape for site in told.posterior.model.sites}
+        rows = [
+            (name, " × ".join(map(str, shapes[name])), prior)
+            for name, prior in words.priors_by_layer(told.posterior).items()
+        ]
+        contents.append(table(["layer", "weights", "prior"], rows))
     return section("model", "The model", *contents)
 
 

@@ -1,6 +1,7 @@
 """A model and its fit in plain words."""
 
 from scalemix.posterior import Ensemble, Posterior
+from scalemix.storage.priors import encode, in_words
 
 METHODS = {
     "GaussianNetworks": (
@@ -34,6 +35,15 @@ STRUCTURES = {
 }
 
 
+LIKELIHOODS = {
+    "Gaussian": "Gaussian noise around the network's output",
+    "StudentT": "heavy-tailed (Student-t) noise around the network's output",
+    "Categorical": "a probability for each class",
+    "Bernoulli": "the probability of one of two classes",
+    "Poisson": "a rate of counts",
+}
+
+
 def describe_network(posterior: Posterior) -> str:
     """What the networks are."""
     model = posterior.model
@@ -41,13 +51,15 @@ def describe_network(posterior: Posterior) -> str:
     kind = type(model.network).__name__
     kind = {"ResNet": "a residual network", "MLP": "a multilayer perceptron"}.get(kind, kind)
     members = len(posterior.members)
-    many = (
-        f"An ensemble of {members} networks from different starts; each is "
-        if members > 1
-        else "It is "
-    )
+    start = "It is"
+    if members > 1:
+        start = f"An ensemble of {members} networks from different starts; each is"
     shapes = f" (layers {', '.join(layers)})" if len(layers) == len(model.sites) else ""
-    return f"{many}{kind}{shapes}. The target is modelled by {model.likelihood!r}."
+    name = type(model.likelihood).__name__
+    noise = LIKELIHOODS.get(name, name)
+    if getattr(model.likelihood, "per_input", False):
+        noise += ", whose level the network says for each row"
+    return f"{start} {kind}{shapes}. The target is modelled as {noise}."
 
 
 def describe_method(posterior: Posterior) -> str:
@@ -61,3 +73,9 @@ def describe_prior(posterior: Posterior) -> list[str]:
     """What was believed of the weights before the data."""
     kinds = dict.fromkeys(type(s).__name__ for s in posterior.model.structures.values())
     return [f"{kind}: {STRUCTURES[kind]}" for kind in kinds if kind in STRUCTURES]
+
+
+def priors_by_layer(posterior: Posterior) -> dict[str, str]:
+    """The prior of each layer, with its numbers."""
+    structures = posterior.model.structures
+    return {name: in_words(encode(structure)) for name, structure in structures.items()}
