@@ -28,6 +28,7 @@ __all__ = [
     "ADD",
     "ARD",
     "ARDADD",
+    "MCMC",
     "Bernoulli",
     "Beta",
     "DivergenceError",

@@ -162,11 +162,12 @@ def _sample(
         steps = ran.transitions._replace(**{n: v[i] for n, v in ran.transitions._asdict().items()})
         kept = steps.log_density[:, warm:][:, method.thin - 1 :: method.thin]
         best = np.unravel_index(kept.argmax(), kept.shape)
+        model = unknowns.place(
+            jnp.asarray(ran.positions[i][best]), jnp.asarray(ran.bits[i][best])
+        ).model
         networks = SampledNetworks(
-            unknowns.place(
-                jnp.asarray(ran.positions[i][best]), jnp.asarray(ran.bits[i][best])
-            ).model,
-            unknowns,
+            model,
+            method.unknowns(model),
             jnp.asarray(ran.positions[i]),
             jnp.asarray(ran.bits[i]),
             jnp.asarray(data.x[np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int)]),
