@@ -6,8 +6,10 @@ import json
 import jax
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import scalemix as sx
+from scalemix.cli.app import app
 from scalemix.reproduce import PLANS, Plan, page, reproduce, write_page
 from scalemix.reproduce.cells import fit_dropout, measure
 from scalemix.reproduce.published import DROPOUT, PAPER, SETS
@@ -104,6 +106,18 @@ def test_another_plan_or_a_foreign_file_is_refused(folder, tmp_path):
         quietly("table3", tmp_path)
     with pytest.raises(ValueError, match="data_dir"):
         reproduce("table1", PLAN, tmp_path, sets=["protein"])
+
+
+def test_the_command_line_shows_what_is_there(folder, monkeypatch):
+    monkeypatch.setitem(PLANS, "quick", PLAN)
+    arguments = ["table2", "--quick", "--sets", "yacht", "-o", str(folder)]
+    shown = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert shown.exit_code == 0
+    assert "table2/yacht/ARD-ADD" in shown.stdout
+    machines = CliRunner().invoke(app, ["reproduce", *arguments, "--json"])
+    assert json.loads(machines.stdout) == json.loads((folder / "results.json").read_text())
+    for bad in (["table9"], ["table1", "--quick", "--cpu-budget"], ["table1", "--sets", "nosuch"]):
+        assert CliRunner().invoke(app, ["reproduce", *bad, "-o", str(folder)]).exit_code == 2
 
 
 def test_what_counts_as_reached():

@@ -9,6 +9,7 @@ from scalemix.cli.predict import evaluate, predict
 from scalemix.cli.priors import priors
 from scalemix.cli.prune import prune
 from scalemix.cli.report import report
+from scalemix.cli.reproduce import reproduce
 
 app = typer.Typer(
     name="scalemix",
@@ -18,5 +19,5 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, fit, predict, evaluate, report, prune, info, priors):
+for command in (demo, fit, predict, evaluate, report, prune, info, priors, reproduce):
     app.command()(command)
