@@ -6,7 +6,8 @@ STAMP := .venv/.installed
 .PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-mcmc benchmark-uci clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/demo.py
+	@mkdir -p out
+	$(BIN)/scalemix demo --output out/demo.html
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
