@@ -8,6 +8,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
+from scalemix.inference import starts
 from scalemix.inference.batches import Data
 from scalemix.inference.density import log_density, log_likelihood
 from scalemix.inference.starts import from_expanded, start
@@ -138,3 +139,23 @@ def test_bits_switch_units():
 
 def _gaussian():
     return sx.likelihoods.Gaussian()
+
+
+def test_a_climb_gives_no_row_up_as_noise():
+    """Under per-input noise the mean is pulled as under one level: by residuals, all alike."""
+    model = sx.Model(
+        MLP(3, 2, 4, 1, key=KEY),
+        sx.ARD(sx.Rayleigh(0.5)),
+        sx.likelihoods.Gaussian(floor=0.1, per_input=True),
+    )
+    unknowns, data = Unknowns(model, "expanded", 1.0, 3.0), data_for()
+    position = start(unknowns, KEY, jnp.array(True))
+    slope = jax.grad(lambda p: starts._height(unknowns, data, p, NO_BITS))(position)
+    found = unknowns.unravel(slope)[0].network.layers[1].bias[0]
+    placed = unknowns.place(position, NO_BITS).model
+    outputs = jax.vmap(placed.network)(data.x)
+    squares = jax.vmap(placed.likelihood.scale)(outputs) ** 2
+    assert np.ptp(squares) > 0.01
+    expected = jnp.sum(data.y - outputs[:, 0]) / jnp.mean(squares)
+    # And by its prior, N(0, 1).
+    np.testing.assert_allclose(found, expected - placed.network.layers[1].bias[0], rtol=1e-4)

@@ -5,17 +5,27 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from scalemix.inference.batches import Data
+from scalemix.model import Model
 from scalemix.networks.columns import with_columns
 from scalemix.unknowns import Unknowns
+
+
+def row_log_likelihoods(model: Model, outputs: Array, data: Data) -> Array:
+    """Each row's `log p(y | x, W)`, times its weight."""
+    values = jax.vmap(model.likelihood.log_prob)(outputs, data.y)
+    # Rows that only pad have weight zero, and zero times whatever they give must be zero.
+    return jnp.where(data.weight > 0, values, 0.0) * data.weight
+
+
+def network_outputs(model: Model, data: Data) -> Array:
+    """The network's output for each row."""
+    return jax.vmap(with_columns(model.network))(data.x)
 
 
 def log_likelihood(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
     """`sum_n log p(y_n | x_n, W)`: a sum, so that N enters once, by the data being all there."""
     model = unknowns.place(position, bits).model
-    outputs = jax.vmap(with_columns(model.network))(data.x)
-    values = jax.vmap(model.likelihood.log_prob)(outputs, data.y)
-    # Rows that only pad have weight zero, and zero times whatever they give must be zero.
-    return jnp.sum(jnp.where(data.weight > 0, values, 0.0) * data.weight)
+    return jnp.sum(row_log_likelihoods(model, network_outputs(model, data), data))
 
 
 def log_density(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
