@@ -3,10 +3,11 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all check format benchmark-noise clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-mcmc benchmark-uci clean
 
 demo: $(STAMP)
-	$(BIN)/python examples/demo.py
+	@mkdir -p out
+	$(BIN)/scalemix demo --output out/demo.html
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2
@@ -23,9 +24,29 @@ format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# Any warning fails. The variable silences an announcement of the theme's.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
+
 benchmark-noise: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[benchmark]'
 	$(BIN)/python benchmarks/noise_speed.py
+
+benchmark-em: $(STAMP)
+	$(BIN)/python benchmarks/em_speed.py
+
+benchmark-uci: $(STAMP)
+	$(BIN)/python benchmarks/uci_default.py
+
+# The peer wants an older BlackJAX than ours, hence a venv of its own.
+benchmark-mcmc: $(STAMP) .venv-peer/.installed
+	$(BIN)/python benchmarks/mcmc_peer.py --peer-python .venv-peer/bin/python
+
+.venv-peer/.installed: constraints.txt
+	$(PYTHON) -m venv .venv-peer
+	grep -E '^(jax|jaxlib|numpy|optax|scikit-learn|scipy)==' constraints.txt > .venv-peer/constraints.txt
+	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt sklearn-contrib-bde==1.0.2
+	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("scalemix needs Python 3.11 or later; %d.%d found. Try: make PYTHON=python3.11 ..." % v[:2])'
@@ -34,5 +55,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 clean:
-	rm -rf .venv .pytest_cache .ruff_cache .hypothesis dist build out
+	rm -rf .venv .venv-peer .pytest_cache .ruff_cache .hypothesis dist build out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

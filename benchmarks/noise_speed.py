@@ -6,70 +6,27 @@ the median of the repetitions counts, since other work on the machine slows both
 """
 
 import json
-import os
-import platform
-import statistics
-import time
-from collections.abc import Callable
-from pathlib import Path
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 import torch
+from common import (
+    RESULTS,
+    alternate,
+    chunks,
+    clock,
+    machine,
+    product_rate,
+    write_table,
+    yacht_splits,
+)
 
 import scalemix as sx
-from scalemix.inference import loop
-from scalemix.inference.batches import Data
 
-RESULTS = Path(__file__).parent / "results" / "noise_speed.json"
 NUM_SPLITS, NUM_DRAWS, BATCH, WIDTH, DROP = 20, 10, 32, 50, 0.005
 
 
-def alternate(runs: dict[str, Callable[[], float]], repetitions: int) -> dict[str, float]:
-    """The median seconds of each run, taken in turn so that disturbances are shared."""
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(repetitions):
-        for name, run in runs.items():
-            seconds[name].append(run())
-    return {name: statistics.median(values) for name, values in seconds.items()}
-
-
-def clock(work: Callable[[], object]) -> float:
-    """Seconds that the work takes, its results awaited."""
-    start = time.perf_counter()
-    jax.block_until_ready(work())
-    return time.perf_counter() - start
-
-
-def chunks(method: sx.NoiseTraining, models: list[sx.Model], xs, ys, num_steps: int):
-    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
-    stacked = sx.fitting._stack_models(models)
-    sets = [Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)]
-    data = sx.fitting.stack(sets)
-    arrays, static = eqx.partition(stacked, eqx.is_array)
-    schedule = loop.Schedule(num_steps, method.batch_size, num_steps, 1, False)
-    keys = jax.random.split(jax.random.key(0), len(models))
-    state = loop._init(method, arrays, static, num_steps)
-    rows = np.array([len(y) for y in ys])
-    program = loop._Chunks(method, arrays, static, data, rows, schedule, keys)
-    program.run(state, 0, 1)
-    return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
-
-
 # ---- yacht, twenty splits
-
-
-def yacht_splits():
-    """Standardised training sets of the twenty splits."""
-    data = sx.data.load("yacht")
-    xs, ys = [], []
-    for train, _ in sx.data.splits(len(data.y)):
-        x, y = data.x[train], data.y[train]
-        xs.append(((x - x.mean(0)) / x.std(0)).astype(np.float32))
-        ys.append(((y - y.mean()) / y.std()).astype(np.float32))
-    return xs, ys
 
 
 def ours_on_yacht(xs, ys, num_steps: int):
@@ -217,43 +174,10 @@ def noise_benchmark() -> dict[str, float]:
     }
 
 
-# ---- the machine
-
-
-def product_rate(shape_a, shape_b, times: int) -> float:
-    """GFLOP/s of JAX's own matrix product of these shapes, `times` of them in one program."""
-    a, b = jnp.ones(shape_a, jnp.float32), jnp.ones(shape_b, jnp.float32)
-
-    @jax.jit
-    def run(a, b):
-        # Each product depends on the one before, by a number that is zero.
-        def body(_, carry):
-            a, last = carry
-            return a, jnp.matmul(a, b + 0 * last[..., :1, :1])
-
-        return jax.lax.fori_loop(0, times, body, (a, jnp.matmul(a, b)))[1]
-
-    clock(lambda: run(a, b))
-    seconds = statistics.median(clock(lambda: run(a, b)) for _ in range(7))
-    return times * 2 * np.prod(shape_a) * shape_b[-1] / seconds / 1e9
-
-
-def write_table(name: str, rows: list[tuple[str, str, str]]) -> None:
-    """Put the rows between the marks of that name in benchmarks/README.md."""
-    page = RESULTS.parents[1] / "README.md"
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    before, rest = page.read_text().split(begin)
-    after = rest.split(end)[1]
-    table = ["| | measured | wanted |", "|---|---|---|"]
-    table += [f"| {' | '.join(row)} |" for row in rows]
-    page.write_text("\n".join([before + begin, *table, end + after]))
-
-
 def main() -> None:
     """Measure, print, write."""
     results = {
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-        "jax": jax.__version__,
+        **machine(),
         "torch": torch.__version__,
         "yacht": yacht_benchmark(),
         "noise": noise_benchmark(),
@@ -280,9 +204,7 @@ def main() -> None:
     for name, value, wanted in rows:
         print(f"{name:46}{value:>8}   {wanted}")
     write_table("noise_speed", rows)
-    RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2) + "\n")
-    print(f"Written: {RESULTS}")
+    (RESULTS / "noise_speed.json").write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

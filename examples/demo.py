@@ -1,6 +1,6 @@
 """The main job on data inside the package: dropout as a prior, trained three ways.
 
-Run by `make demo`. Prints how each does on held-out rows and writes a picture to out/demo.png.
+`python examples/demo.py` prints how each does on held-out rows and writes a picture to out/demo.png.
 """
 
 from pathlib import Path

@@ -498,3 +498,69 @@ def test_the_bar_shows_itself_on_request(capsys):
     assert "objective=" in shown
     sx.fit(build(), X, Y, METHOD, key=KEY)
     assert capsys.readouterr().err == ""
+
+
+# -------------------------------------------------------------------------------------- ensembles
+
+
+def test_members_start_from_the_same_values_in_another_order():
+    jobs = sx.fitting.members(build(), sx.NoiseTraining(num_members=3), 0, KEY)
+    starts = [job.model.weights["layers.0"] for job in jobs]
+    np.testing.assert_array_equal(starts[0], build().weights["layers.0"])
+    for other in starts[1:]:
+        np.testing.assert_array_equal(jnp.sort(other.ravel()), jnp.sort(starts[0].ravel()))
+        assert not np.array_equal(other, starts[0])
+    assert not np.array_equal(starts[1], starts[2])
+
+
+def test_an_ensemble_mixes_its_members():
+    """Each with the noise level that it learned."""
+    model = build(mixture=sx.InverseGamma(3.0, 3.0))
+    method = sx.NoiseTraining("hierarchical", steps=50, num_members=3)
+    posterior = sx.fit(model, X, Y, method, key=KEY)
+    members = [member.predict(X) for member in posterior.members]
+    pred = posterior.predict(X)
+    assert pred.num_draws == 3
+    means = np.stack([member.mean for member in members])
+    np.testing.assert_allclose(pred.mean, means.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(pred.epistemic, means.std(axis=0), rtol=1e-3)
+    densities = np.stack([member.log_prob(Y) for member in members])
+    np.testing.assert_allclose(
+        pred.log_prob(Y), np.logaddexp.reduce(densities, axis=0) - np.log(3), rtol=1e-4
+    )
+    noise = [float(member.model.likelihood.raw_scale) for member in posterior.members]
+    assert len(set(noise)) == 3
+    assert posterior.history.objective.shape == (3, 50)
+    assert "3 x OneNetwork" in repr(posterior)
+
+
+def test_ensembles_of_several_sets_are_the_ensembles_of_each():
+    method = sx.VariationalEM(steps=40, num_members=2)
+    model = build(mixture=sx.HalfCauchy(1.0))
+    keys = jax.random.split(KEY, 2)
+    together = sx.fit_many(model, [X, X], [Y, -Y], method, keys=keys)
+    for posterior, y, key in zip(together, (Y, -Y), keys, strict=True):
+        alone = sx.fit(model, X, y, method, key=key)
+        for one, other in zip(posterior.members, alone.members, strict=True):
+            close(one, other, rtol=1e-3)
+
+
+def test_temperatures_run_side_by_side():
+    model = build(mixture=sx.HalfCauchy(1.0))
+    methods = [sx.VariationalEM(steps=40, temperature=t) for t in (0.0, 1.0)]
+    keys = jnp.stack([KEY, KEY])
+    together = sx.fit_many(model, [X, X], [Y, Y], methods, keys=keys)
+    for posterior, method in zip(together, methods, strict=True):
+        close(posterior, sx.fit(model, X, Y, method, key=KEY), rtol=1e-3)
+    assert not np.allclose(
+        together[0].model.weights["layers.0"], together[1].model.weights["layers.0"]
+    )
+
+
+def test_methods_that_differ_in_more_are_refused():
+    methods = [sx.VariationalEM(steps=40), sx.VariationalEM(steps=40, num_draws=3)]
+    model = build(mixture=sx.HalfCauchy(1.0))
+    with pytest.raises(ValueError, match="method 1 differs from method 0 in more"):
+        sx.fit_many(model, [X, X], [Y, Y], methods, keys=jax.random.split(KEY, 2))
+    with pytest.raises(ValueError, match="num_members"):
+        sx.VariationalEM(num_members=0)

@@ -114,13 +114,13 @@ def test_samples_follow_the_distribution(posterior):
 def test_blocks_do_not_matter(gaussian, monkeypatch):
     whole = gaussian.predict(X, num_draws=DRAWS)
     results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
-    sizes, block = [], module._block
+    sizes, outputs = [], module._outputs
 
-    def spy(network, likelihood, statistic, num_draws, key, x, *rest):
+    def spy(draw, num_outputs, num_draws, key, x):
         sizes.append(len(x))
-        return block(network, likelihood, statistic, num_draws, key, x, *rest)
+        return outputs(draw, num_outputs, num_draws, key, x)
 
-    monkeypatch.setattr(module, "_block", spy)
+    monkeypatch.setattr(module, "_outputs", spy)
     monkeypatch.setattr(module, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
     pieces = gaussian.predict(X, num_draws=DRAWS)
     again = pieces.mean, pieces.std, pieces.log_prob(Y), pieces.quantile(0.3)
@@ -134,11 +134,31 @@ def test_memory_is_bounded_by_the_block(gaussian):
     rows = min(module.OUTPUTS_AT_A_TIME // 1000, module.ROWS_AT_A_TIME)
     x = jnp.zeros((rows, 3), jnp.float32)
     regime = gaussian.predict(X)._regime
-    program = module._block.lower(regime.draw, 1, module._moments, 1000, regime.key, x).compile()
-    # Equinox wraps JAX's compiled program.
-    analysis = program.compiled.memory_analysis()
-    assert analysis.temp_size_in_bytes + analysis.output_size_in_bytes < 200e6
+    draws, _ = module._outputs(regime.draw, 1, 1000, regime.key, x[:1])
+    outputs = jnp.zeros((1000, rows, 1), jnp.float32)
+    for program in (
+        module._outputs.lower(regime.draw, 1, 1000, regime.key, x),
+        module._summarise.lower(module._moments, draws, outputs),
+    ):
+        # Equinox wraps JAX's compiled program.
+        analysis = program.compile().compiled.memory_analysis()
+        assert analysis.temp_size_in_bytes + analysis.output_size_in_bytes < 200e6
     assert rows >= 1000
+
+
+@pytest.mark.parametrize(
+    ("num_draws", "most", "together"),
+    [(100, 32, 25), (100, 2048, 100), (97, 32, 32), (1, 32, 1), (1000, 1, 1), (64, 32, 32)],
+)
+def test_draws_go_in_groups_without_a_remainder_where_that_costs_little(num_draws, most, together):
+    assert module._group(num_draws, most) == together
+
+
+def test_one_program_of_networks_serves_all_statistics(gaussian):
+    module._outputs._cached.clear_cache()
+    predictive = gaussian.predict(X, num_draws=DRAWS)
+    _ = predictive.mean, predictive.log_prob(Y), predictive.cdf(Y), predictive.quantile(0.3)
+    assert module._outputs._cached._cache_size() == 1
 
 
 def test_predictions_repeat_and_keys_change_them(gaussian):

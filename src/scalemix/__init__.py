@@ -1,33 +1,16 @@
 """scalemix: say what you believe about a network's weights once, then choose how to infer them."""
 
-from scalemix import data, likelihoods, metrics, mixtures, networks
-from scalemix.fitting import fit, fit_many
-from scalemix.inference import NoiseTraining, VariationalEM
-from scalemix.inference.loop import DivergenceError
-from scalemix.mixtures import (
-    Bernoulli,
-    Beta,
-    Exponential,
-    Gamma,
-    Gaussian,
-    HalfCauchy,
-    InverseGamma,
-    InverseNakagami,
-    LogUniform,
-    Rayleigh,
-    Uniform,
-)
-from scalemix.model import Model
-from scalemix.posterior import Posterior
-from scalemix.predictive import Predictive
-from scalemix.stacking import default_candidates, fit_stacked, fit_stacked_many
-from scalemix.storage import load
-from scalemix.structures import ADD, ARD, ARDADD, DropConnect
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
+if TYPE_CHECKING:
+    from scalemix._api import *  # noqa: F403
+
+__all__ = [  # noqa: F405
     "ADD",
     "ARD",
     "ARDADD",
+    "MCMC",
     "Bernoulli",
     "Beta",
     "DivergenceError",
@@ -58,3 +41,17 @@ __all__ = [
     "mixtures",
     "networks",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """A public name or a module. JAX is imported only now: `scalemix --help` does without."""
+    if not name.startswith("_"):
+        api = importlib.import_module("scalemix._api")
+        globals().update({public: getattr(api, public) for public in __all__})
+        if name in globals():
+            return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

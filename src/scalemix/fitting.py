@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix._random import check_key
-from scalemix.inference import loop
+from scalemix.diagnostics import warn_if_chains_disagree
+from scalemix.inference import chains, loop
 from scalemix.inference.batches import Data, stack
 from scalemix.inference.em import VariationalEM
 from scalemix.inference.loop import Engine
+from scalemix.inference.mcmc import MCMC
 from scalemix.inference.noise import NoiseTraining
 from scalemix.model import Model
 from scalemix.posterior import (
@@ -25,19 +27,22 @@ from scalemix.posterior import (
     NoisyNetworks,
     OneNetwork,
     Posterior,
+    SampledNetworks,
 )
 from scalemix.preparation import hold_out, prepare
 from scalemix.progress import bar
 from scalemix.scaling import Scaling
 
 Method = NoiseTraining | VariationalEM
+# Training inputs at which chains are compared.
+NUM_PROBES = 50
 
 
 def fit(
     model: Model,
     x: Any,
     y: Any,
-    method: Method,
+    method: Method | MCMC,
     *,
     key: PRNGKeyArray,
     sample_weight: Any = None,
@@ -66,7 +71,7 @@ def fit_many(
     models: Model | Sequence[Model],
     xs: Sequence[Any],
     ys: Sequence[Any],
-    method: Method | Sequence[Method],
+    method: Method | MCMC | Sequence[Method],
     *,
     keys: PRNGKeyArray,
     sample_weights: Sequence[Any] | None = None,
@@ -90,7 +95,8 @@ def fit_many(
     num = len(xs)
     keys = check_keys(keys, num)
     models = [models] * num if isinstance(models, Model) else list(models)
-    methods = [method] * num if isinstance(method, Engine) else list(method)
+    alone = isinstance(method, Engine | MCMC)
+    methods: list[Any] = [method] * num if alone else list(method)
     if not (len(models) == len(methods) == len(ys) == len(keys) == num) or num == 0:
         raise ValueError(
             f"fit_many takes one entry of xs, ys, keys (and models) for each fit: got {num} xs, "
@@ -103,6 +109,11 @@ def fit_many(
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
         keys
     )
+    if isinstance(method, MCMC):
+        return _sample(
+            models, method, prepared, fit_keys, predict_keys, progress=progress,
+            checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+        )  # fmt: skip
     splits = [
         hold_out(data, methods[0].validation_fraction, k)
         for (data, _), k in zip(prepared, split_keys, strict=True)
@@ -122,6 +133,50 @@ def fit_many(
         resume=resume,
     )
     return [ran.posterior(i, methods[0], prepared[i][1], predict_keys[i]) for i in range(num)]
+
+
+def _sample(
+    models: Sequence[Model],
+    method: MCMC,
+    prepared: Sequence[tuple[Data, Scaling]],
+    keys: PRNGKeyArray,
+    predict_keys: PRNGKeyArray,
+    *,
+    progress: bool | None,
+    checkpoint: str | Path | None,
+    checkpoint_every: int,
+    resume: bool,
+) -> list[Posterior]:
+    """The posteriors that chains have sampled, with a warning where these disagree."""
+    sets = [data for data, _ in prepared]
+    _, stacked = _stack([(method, model) for model in models])
+    with bar(progress) as report:
+        ran = chains.run(
+            method, stacked, stack(sets), np.array([len(data.y) for data in sets]), keys,
+            report=report, checkpoint=None if checkpoint is None else Path(checkpoint),
+            checkpoint_every=checkpoint_every, resume=resume,
+        )  # fmt: skip
+    posteriors = []
+    for i, (data, scaling) in enumerate(prepared):
+        unknowns, warm = method.unknowns(_take(stacked, i)), method.num_warmup
+        steps = ran.transitions._replace(**{n: v[i] for n, v in ran.transitions._asdict().items()})
+        kept = steps.log_density[:, warm:][:, method.thin - 1 :: method.thin]
+        best = np.unravel_index(kept.argmax(), kept.shape)
+        model = unknowns.place(
+            jnp.asarray(ran.positions[i][best]), jnp.asarray(ran.bits[i][best])
+        ).model
+        networks = SampledNetworks(
+            model,
+            method.unknowns(model),
+            jnp.asarray(ran.positions[i]),
+            jnp.asarray(ran.bits[i]),
+            jnp.asarray(data.x[np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int)]),
+        )
+        recorded = {n: v[:, warm:] for n, v in steps._asdict().items() if n != "log_density"}
+        history = History(steps.log_density / data.weight.sum(), np.zeros(0), recorded)
+        posteriors.append(Posterior(networks, scaling, history, predict_keys[i]))
+        warn_if_chains_disagree(posteriors[-1])
+    return posteriors
 
 
 class Job(NamedTuple):
@@ -237,7 +292,7 @@ def run_jobs(
 
 def check_method(method: Any, model: Any) -> None:
     """Raise `ValueError` unless this is a method, and one for this model."""
-    if not isinstance(method, Engine):
+    if not isinstance(method, Engine | MCMC):
         raise ValueError(f"method must be one such as NoiseTraining(), got {method!r}.")
     if not isinstance(model, Model):
         raise ValueError(f"A model is a scalemix.Model, got {type(model).__name__}.")
@@ -259,12 +314,12 @@ def check_keys(keys: Any, num: int) -> PRNGKeyArray:
     return keys
 
 
-def _stack(pairs: list[tuple[Method, Model]]) -> tuple[PyTree, PyTree]:
+def _stack(pairs: Sequence[tuple[Method | MCMC, Model]]) -> tuple[PyTree, PyTree]:
     """Methods and models on a leading axis. The numbers of priors, likelihoods and methods become
     arrays, so that another value is not another program.
     """
 
-    def as_arrays(pair: tuple[Method, Model]) -> tuple[Method, Model]:
+    def as_arrays(pair: tuple[Method | MCMC, Model]) -> tuple[Any, Model]:
         method, model = pair
         dtype = next(iter(model.weights.values())).dtype
 

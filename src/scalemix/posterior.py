@@ -17,8 +17,11 @@ from scalemix.networks.gaussians import draw_network
 from scalemix.networks.placing import expand_scales
 from scalemix.predictive import Drawn, Predictive, Regime
 from scalemix.scaling import Scaling
+from scalemix.unknowns import Sample, Unknowns
 
 if TYPE_CHECKING:
+    from scalemix.diagnostics import Diagnostics
+    from scalemix.pruning import Pruned
     from scalemix.relevance import Relevance
 
 
@@ -134,6 +137,81 @@ class OneNetwork(Networks):
         }
 
 
+class SampledNetworks(Networks):
+    """Samples from several Markov chains, kept in the coordinates that they were drawn in.
+
+    `positions` are `(chains, samples, unknowns)`, `bits` the inclusion variables beside them, and
+    `probes` a few training inputs, as the network sees them, to compare the chains at. The model is
+    that of the sample of highest density.
+    """
+
+    unknowns: Unknowns
+    positions: Array
+    bits: Array
+    probes: Array
+
+    @property
+    def num_samples(self) -> int:
+        """All samples of all chains."""
+        return self.positions.shape[0] * self.positions.shape[1]
+
+    @property
+    def default_draws(self) -> int:
+        return min(self.num_samples, 1000)
+
+    def sample(self, chain: int | Array, index: int | Array) -> Sample:
+        """The model and the scales of one sample of one chain."""
+        return self.unknowns.place(self.positions[chain, index], self.bits[chain, index])
+
+    def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
+        num_chains, num_samples = self.positions.shape[:2]
+        # Chain by chain, and along each so that any number of draws is spread over all of it.
+        place = jnp.asarray(spread_order(num_samples))[index // num_chains % num_samples]
+        model = self.sample(index % num_chains, place).model
+        return Drawn(model.network, model.likelihood)
+
+    def weight_moments(self) -> dict[str, WeightMoments]:
+        """Over all samples of all chains; the prior's variance is that of the scales sampled."""
+        return eqx.filter_jit(_sampled_moments)(self)
+
+
+def _sampled_moments(networks: SampledNetworks) -> dict[str, WeightMoments]:
+    num_chains, num_samples = networks.positions.shape[:2]
+    sites = networks.model.sites
+
+    def one(place: Array) -> dict[str, tuple[Array, Array, Array]]:
+        model, scales = networks.sample(place // num_samples, place % num_samples)
+        found = {}
+        for site in sites:
+            weight = site.weight(model.network)
+            xi = expand_scales(site, site.layer(model.network), scales[site.name])
+            deviation = xi * jnp.asarray(model.structures[site.name].scale, weight.dtype)
+            found[site.name] = weight, weight**2, jnp.broadcast_to(deviation**2, site.shape)
+        return found
+
+    def add(total: Any, place: Array) -> tuple[Any, None]:
+        return jax.tree.map(jnp.add, total, one(place)), None
+
+    zero = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(one, jnp.int32(0)))
+    num = num_chains * num_samples
+    total, _ = jax.lax.scan(add, zero, jnp.arange(num, dtype=jnp.int32))
+    found = {}
+    for name, sums in total.items():
+        mean, square, prior = (value / num for value in sums)
+        found[name] = WeightMoments(mean, jnp.maximum(square - mean**2, 0.0), prior)
+    return found
+
+
+def spread_order(num: int) -> np.ndarray:
+    """The numbers below `num`, each of them once, in an order whose every beginning is spread out.
+
+    That of their binary digits reversed (van der Corput).
+    """
+    width = max(num - 1, 1).bit_length()
+    reversed_digits = [int(f"{i:0{width}b}"[::-1], 2) for i in range(2**width)]
+    return np.array([i for i in reversed_digits if i < num], np.int32)
+
+
 class Ensemble(eqx.Module):
     """Networks of several fits, of which the draws take one after the other.
 
@@ -228,6 +306,57 @@ class Posterior(eqx.Module):
         from scalemix.relevance import find_relevance
 
         return find_relevance(self, threshold)
+
+    def prune(
+        self,
+        x: Any = None,
+        *,
+        threshold: float = 0.01,
+        tolerance: float | None = None,
+        mask_only: bool = False,
+        drop_inputs: bool = False,
+    ) -> "Pruned":
+        """A smaller posterior, without the units and layers that are off, and a report.
+
+        What is off at this threshold is what `relevance` says. With `tolerance` it goes in order of
+        relevance, and only as long as the predictive mean at `x` changes by no more than that,
+        in units of its spread over the rows; `threshold=inf` then makes a candidate of everything.
+        What removed parts add whatever the input goes into the biases that remain.
+
+        Inputs that are off are still taken, and ignored; with `drop_inputs` the network takes only
+        the columns `report.inputs`. Units are taken out of `scalemix.networks.MLP` and `ResNet` and
+        of `equinox.nn.MLP`, which becomes the former. Any other network can have the weights of
+        what is off set to zero: `mask_only`.
+        """
+        from scalemix.pruning import prune
+
+        return prune(
+            self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
+            drop_inputs=drop_inputs,
+        )  # fmt: skip
+
+    # What follows is of posteriors that MCMC sampled; a `ValueError` says so of others. Imported
+    # here, because diagnostics stand above the posterior that they are made of.
+
+    def diagnostics(self, x: Any = None) -> "Diagnostics":
+        """Whether the chains agree, in the function (at `x`, or some training inputs) and in the
+        weights, which a network does not identify. See `scalemix.diagnostics`.
+        """
+        from scalemix.diagnostics import diagnose
+
+        return diagnose(self, x)
+
+    def to_arviz(self) -> Any:
+        """The samples and each step's statistics as an ArviZ `InferenceData`."""
+        from scalemix.diagnostics import to_arviz
+
+        return to_arviz(self)
+
+    def inclusion_probabilities(self) -> dict[str, dict[str, np.ndarray]]:
+        """The posterior probability of each Bernoulli scale to be on, by site and group."""
+        from scalemix.diagnostics import inclusion_probabilities
+
+        return inclusion_probabilities(self)
 
     def __repr__(self) -> str:
         kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]

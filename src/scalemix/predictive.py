@@ -152,14 +152,14 @@ class Predictive:
             x = regime.scaling.inputs(self._x[rows])
             # One shape for every block: the last is filled up and cut again.
             fill = block - len(x)
-            padded = [
+            x, *beside = (
                 np.concatenate([a, np.zeros((fill, *a.shape[1:]), a.dtype)])
                 for a in (x, *(a[rows] for a in by_row))
-            ]
-            found = _block(
-                regime.draw, regime.likelihood.num_outputs, statistic, self.num_draws, regime.key,
-                *padded,
-            )  # fmt: skip
+            )
+            drawn = _outputs(
+                regime.draw, regime.likelihood.num_outputs, self.num_draws, regime.key, x
+            )
+            found = _summarise(statistic, *drawn, *beside)
             # Double precision from here on, where targets are shifted back to their own units.
             results.append([_widen(np.asarray(value)[: block - fill]) for value in found])
         return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
@@ -169,9 +169,12 @@ def _widen(values: np.ndarray) -> np.ndarray:
     return values.astype(np.float64) if np.issubdtype(values.dtype, np.floating) else values
 
 
+# Two programs and not one: that of the networks, which is long to compile, serves all statistics.
+
+
 @eqx.filter_jit
-def _block(draw, num_outputs: int, statistic, num_draws: int, key, x: Any, *by_row: Any):
-    """The statistic for one block of rows. Draws are the same for every block."""
+def _outputs(draw, num_outputs: int, num_draws: int, key, x: Any) -> "tuple[_Draws, Array]":
+    """The likelihoods and outputs of all draws. Draws are the same for every block."""
 
     def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
         network, likelihood = draw(*place)
@@ -179,10 +182,22 @@ def _block(draw, num_outputs: int, statistic, num_draws: int, key, x: Any, *by_r
         return outputs, eqx.filter(likelihood, eqx.is_array)
 
     places = jnp.arange(num_draws), jax.random.split(key, num_draws)
-    together = max(1, min(num_draws, ROWS_TOGETHER // max(x.shape[0], 1)))
+    together = _group(num_draws, max(1, ROWS_TOGETHER // max(x.shape[0], 1)))
     outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
     fixed = eqx.filter(draw(places[0][0], places[1][0]).likelihood, eqx.is_array, inverse=True)
-    draws = _Draws(varying, fixed)
+    return _Draws(varying, fixed), outputs
+
+
+def _group(num_draws: int, most: int) -> int:
+    """How many draws go together: a remainder, if there is one, is compiled a second time."""
+    most = min(num_draws, most)
+    whole = next(size for size in range(most, 0, -1) if num_draws % size == 0)
+    return whole if 2 * whole >= most else most
+
+
+@eqx.filter_jit
+def _summarise(statistic, draws: "_Draws", outputs: Array, *by_row: Any):
+    """The statistic for one block of rows."""
     return jax.vmap(
         lambda out, *rest: statistic(draws, out, *rest), in_axes=(1, *[0] * len(by_row))
     )(outputs, *by_row)

@@ -23,7 +23,7 @@ from scalemix.model import Model
 from scalemix.networks.placing import sum_rows
 from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import Site
-from scalemix.posterior import Networks, Posterior, WeightMoments
+from scalemix.posterior import Ensemble, Networks, Posterior, WeightMoments
 
 # Beside the mean of a layer: a row with less than this of E[w^2] carries nothing.
 NEGLIGIBLE = 1e-6
@@ -97,7 +97,7 @@ class Relevance:
         return self.table()
 
 
-class _Part(NamedTuple):
+class SiteRelevance(NamedTuple):
     """A site of one member: by row, and for all of it."""
 
     row_variance: np.ndarray
@@ -114,7 +114,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         raise ValueError(f"threshold must not be negative, got {threshold}.")
     members = posterior.members
     model = members[0].model
-    found = [_measure(member, threshold) for member in members]
+    found = [measure_sites(member.networks, threshold) for member in members]
     readers = input_sites(model.network, model.sites)
     num_inputs = readers[0].num_rows
     readers = [site.name for site in readers if site.num_rows == num_inputs]
@@ -152,14 +152,16 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
     )
 
 
-def _measure(member: Posterior, threshold: float) -> dict[str, _Part]:
-    model, networks = member.model, member.networks
+def measure_sites(networks: Networks | Ensemble, threshold: float) -> dict[str, SiteRelevance]:
+    """What the rule says of each site of networks that are no ensemble."""
     assert isinstance(networks, Networks)
-    moments = networks.weight_moments()
+    model, moments = networks.model, networks.weight_moments()
     return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
 
 
-def _measure_site(model: Model, site: Site, moments: WeightMoments, threshold: float) -> _Part:
+def _measure_site(
+    model: Model, site: Site, moments: WeightMoments, threshold: float
+) -> SiteRelevance:
     layer = site.layer(model.network)
     signal, noise, prior = (
         _rows(site, layer, values)
@@ -171,7 +173,7 @@ def _measure_site(model: Model, site: Site, moments: WeightMoments, threshold: f
     rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
     ratio = float(_ratio(signal.sum(), noise.sum()))
     by_unit = "unit" in model.structures[site.name].groups
-    return _Part(
+    return SiteRelevance(
         row_variance=prior / counts,
         row_ratio=_ratio(signal, noise),
         rows_on=rows_on,

@@ -141,7 +141,7 @@ def fit_stacked_many(
     shares = [np.full(len(options), 1 / len(options)) for options in candidates]
     scores = [np.full(len(options), np.nan) for options in candidates]
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
-        log_probs = _try_out(
+        log_probs = try_out(
             candidates, data, num_trial_members, held_out, trial_keys, split_keys,
             progress=progress, checkpoint=files[0], resume=resume,
         )  # fmt: skip
@@ -166,7 +166,7 @@ def fit_stacked_many(
     ]  # fmt: skip
 
 
-def _try_out(
+def try_out(
     candidates: Sequence[Sequence[Candidate]],
     data: list[Data],
     num_trial_members: int,

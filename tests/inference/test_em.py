@@ -233,8 +233,8 @@ def test_the_relevant_inputs_of_friedman_lead():
     model = sx.Model(MLP(50, "scalar", 30, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
     method = sx.VariationalEM(steps=5000, num_draws=1, learning_rate=0.01)
     posterior = sx.fit(model, x, y, method, key=KEY)
-    variances = np.asarray(posterior.networks.variances["layers.0"]["unit"])
-    assert variances[:5].min() > 10 * variances[5:].max()
+    relevance = posterior.relevance().inputs
+    assert relevance[:5].min() > 10 * relevance[5:].max()
 
 
 @pytest.mark.parametrize("kind", [sx.ADD, sx.ARDADD])
@@ -246,15 +246,11 @@ def test_layers_that_are_not_needed_switch_off(kind):
     # From a cold start the prior prunes hardest.
     method = sx.VariationalEM(steps=5000, num_draws=1, batch_size=64, warm_up=0.0)
     posterior = sx.fit(model, x, y, method, key=KEY)
-    off = []
-    for name, deviation in posterior.networks.deviations.items():
-        # A layer is off if it is all noise and little of it: no signal, and a small prior scale.
-        signal = jnp.mean(posterior.model.weights[name] ** 2) / jnp.mean(deviation**2)
-        scales = posterior.networks.variances[name]
-        variance = jnp.mean(scales.get("unit", jnp.ones(1)) * scales.get("layer", 1.0))
-        if name.startswith("blocks") and signal < 0.01 and variance < 0.01:
-            off.append(name)
+    relevance = posterior.relevance()
+    off = [name for name, (on,) in relevance.layers_on.items() if not on]
     assert len(off) >= 6
+    assert all(name.startswith("blocks") for name in off)
+    assert relevance.effective_depth == 10 - len(off)
     without = posterior.model.weights | {
         name: jnp.zeros_like(posterior.model.weights[name]) for name in off
     }

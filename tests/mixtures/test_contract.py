@@ -47,6 +47,17 @@ def test_every_family_has_a_row():
 
 
 @pytest.mark.parametrize("name", CONTINUOUS)
+def test_noise_lies_in_its_support(name):
+    mixture = CASES[name].mixture
+    low, high = mixture.support
+    noise = mixture.sample((1000,), key=jax.random.key(0))
+    assert np.all((noise >= low) & (noise <= high))
+    outside = [end + step for end, step in ((low, -0.1), (high, 0.1)) if np.isfinite(end)]
+    for value in outside:
+        assert mixture.log_prob(value) == -np.inf
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
 def test_noise_density_is_scipys(name, float64):
     case = CASES[name]
     xi = case.noise.ppf(np.linspace(0.01, 0.99, 41))

@@ -46,3 +46,15 @@ def test_a_unit_that_is_off_has_a_finite_gradient():
 
     slopes = jax.grad(output, argnums=(0, 1))(jnp.full((2, 3), -18.0), jnp.zeros(3))
     assert all(np.isfinite(slope).all() for slope in slopes)
+
+
+def test_the_other_sign_is_the_mirror_image():
+    layer = eqx.nn.Linear(3, 2, key=KEY)
+    sites = find_sites(layer)
+    x = jnp.ones(3)
+    plus, minus = (
+        put_gaussians(layer, sites, {"network": jnp.ones((2, 3))}, KEY, sign)(x)
+        for sign in (1.0, -1.0)
+    )
+    np.testing.assert_allclose(0.5 * (plus + minus), layer(x), rtol=1e-5)
+    assert not np.allclose(plus, minus)

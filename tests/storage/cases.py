@@ -7,8 +7,9 @@ import numpy as np
 
 import scalemix as sx
 from scalemix.networks import MLP
-from scalemix.posterior import Ensemble, GaussianNetworks, History, NoisyNetworks
+from scalemix.posterior import Ensemble, GaussianNetworks, History, NoisyNetworks, SampledNetworks
 from scalemix.scaling import Scaling
+from scalemix.unknowns import Unknowns
 
 KEY = jax.random.key(3)
 X = np.random.default_rng(0).normal(size=(4, 3))
@@ -48,6 +49,15 @@ def gaussian_networks(model):
             site: {group: jnp.full(shape, 0.5) for group, shape in groups.items()}
             for site, groups in model.scale_shapes.items()
         },
+    )
+
+
+def sampled_networks(model):
+    unknowns = Unknowns(model, "expanded", 1.0, 3.0)
+    size = sum(leaf.size for leaf in jax.tree.leaves(unknowns.form()))
+    positions = jax.random.normal(KEY, (2, 3, size))
+    return SampledNetworks(
+        model, unknowns, positions, jnp.zeros((2, 3, 0), bool), jnp.zeros((2, 3))
     )
 
 

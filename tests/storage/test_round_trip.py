@@ -48,6 +48,7 @@ KINDS = {
     "NoisyNetworks": NoisyNetworks(build()),
     "OneNetwork": OneNetwork(build()),
     "GaussianNetworks": cases.gaussian_networks(build(sx.HalfCauchy(1.0))),
+    "SampledNetworks": cases.sampled_networks(build(sx.HalfCauchy(1.0))),
 }
 
 

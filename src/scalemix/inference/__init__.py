@@ -1,6 +1,7 @@
 """Engines of inference and the one loop they share."""
 
 from scalemix.inference.em import VariationalEM
+from scalemix.inference.mcmc import MCMC
 from scalemix.inference.noise import NoiseTraining
 from scalemix.inference.objectives import (
     hierarchical,
@@ -10,6 +11,7 @@ from scalemix.inference.objectives import (
 )
 
 __all__ = [
+    "MCMC",
     "NoiseTraining",
     "VariationalEM",
     "hierarchical",

@@ -147,7 +147,7 @@ def run(
         memory.recorded[name] = np.zeros((num_models, _num_chunks(schedule), *shape), dtype)
     prints = {}
     if checkpoint is not None:
-        prints = _fingerprints(programs, data, num_rows, sets, schedule, keys)
+        prints = fingerprints(programs, data, num_rows, sets, schedule, keys)
         if checkpoint.exists():
             if not resume:
                 raise ValueError(
@@ -432,7 +432,7 @@ def _num_chunks(schedule: Schedule, num_steps: int | None = None) -> int:
     return -(-(schedule.num_steps if num_steps is None else num_steps) // schedule.chunk_steps)
 
 
-def _fingerprints(programs, data, num_rows, sets, schedule, keys) -> dict[str, str]:
+def fingerprints(programs, data, num_rows, sets, schedule, keys) -> dict[str, str]:
     """Equal for two runs that are the same; where they differ, the name says in what."""
     engines, models = programs
     arrays, static = eqx.partition(models, eqx.is_array)

@@ -46,6 +46,11 @@ class ScaleMixture(eqx.Module):
     def inverse_square_mean(self) -> Real:
         """E[xi^-2]; infinite for most families."""
 
+    @property
+    def support(self) -> tuple[Real, Real]:
+        """The ends of the interval that the noise lies in; an infinite end is a plain number."""
+        return 0.0, math.inf
+
     @abc.abstractmethod
     def sample(
         self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float

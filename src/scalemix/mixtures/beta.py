@@ -22,6 +22,10 @@ class Beta(ScaleMixture):
         require(self.a > 0, f"Beta: a must be positive, got {self.a}.")
         require(self.b > 0, f"Beta: b must be positive, got {self.b}.")
 
+    @property
+    def support(self):
+        return 0.0, 1.0
+
     def sample(self, shape=(), *, key, dtype=float):
         return jax.random.beta(key, self.a, self.b, shape, dtype)
 

@@ -27,6 +27,10 @@ class Gaussian(ScaleMixture):
         require(self.std > 0, f"Gaussian: std must be positive, got {self.std}.")
         require(abs(self.mean) < math.inf, f"Gaussian: mean must be finite, got {self.mean}.")
 
+    @property
+    def support(self):
+        return -math.inf, math.inf
+
     def sample(self, shape=(), *, key, dtype=float):
         return (self.mean + self.std * jax.random.normal(key, shape, dtype)).astype(dtype)
 

@@ -26,6 +26,10 @@ class Uniform(ScaleMixture):
             f"Uniform: high must be finite and above low, got low={self.low}, high={self.high}.",
         )
 
+    @property
+    def support(self):
+        return self.low, self.high
+
     def sample(self, shape=(), *, key, dtype=float):
         unit = jax.random.uniform(key, shape, dtype)
         return (self.low + (self.high - self.low) * unit).astype(dtype)

@@ -20,18 +20,25 @@ TINY = 1e-16
 
 
 def put_gaussians(
-    network: PyTree, sites: tuple[Site, ...], deviations: dict[str, Array], key: PRNGKeyArray
+    network: PyTree,
+    sites: tuple[Site, ...],
+    deviations: dict[str, Array],
+    key: PRNGKeyArray,
+    sign: Array | float = 1.0,
 ) -> PyTree:
-    """The network with pre-activations drawn at every site: one pass of one example."""
+    """The network with pre-activations drawn at every site: one pass of one example.
+
+    A sign of minus one turns all the noise around: a draw just as likely.
+    """
     keys = dict(zip(sites, jax.random.split(key, len(sites)), strict=True))
 
     def change(site: Site, layer: Any) -> Any:
         deviation = deviations[site.name]
         if site.rule.scale_input is None:
             # The layer is no plain product with this weight: the weight itself is drawn.
-            drawn = _draw(getattr(layer, site.rule.weight), deviation, keys[site])
+            drawn = _draw(getattr(layer, site.rule.weight), deviation * sign, keys[site])
             return with_weight(layer, site, drawn)
-        return GaussianLayer(layer, deviation**2, keys[site], site)
+        return GaussianLayer(layer, deviation**2, keys[site], sign, site)
 
     return replace_layers(network, sites, change)
 
@@ -58,6 +65,7 @@ class GaussianLayer(eqx.Module):
     layer: Any
     variance: Array
     key: PRNGKeyArray
+    sign: Array | float
     site: Site = eqx.field(static=True)
 
     def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
@@ -69,4 +77,5 @@ class GaussianLayer(eqx.Module):
                 lambda node: getattr(node, rule.bias), spread, replace_fn=jnp.zeros_like
             )
         deviation = jnp.sqrt(spread(x * x, *args, **kwargs) + TINY)
-        return mean + deviation * jax.random.normal(self.key, mean.shape, mean.dtype)
+        noise = jax.random.normal(self.key, mean.shape, mean.dtype)
+        return mean + deviation * (self.sign * noise)

@@ -5,7 +5,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -24,12 +24,16 @@ from scalemix.posterior import (
     NoisyNetworks,
     OneNetwork,
     Posterior,
+    SampledNetworks,
     check_inputs,
 )
+from scalemix.prior import Parametrization
 from scalemix.scaling import Scaling
 from scalemix.storage import container, priors, skeletons
 from scalemix.storage.container import explaining, take
+from scalemix.unknowns import Unknowns
 
+SAMPLED_SETTINGS = ("parametrization", "free_scale", "likelihood_scale")
 Parts = dict[str, Any]
 """Arrays in dicts, which may be nested."""
 
@@ -105,6 +109,41 @@ def _restore_gaussian(model: Model, parts: Parts, lead: tuple[int, ...]) -> Gaus
     return GaussianNetworks(model, **parts)
 
 
+def _sampled_parts(networks: SampledNetworks) -> Parts:
+    unknowns = networks.unknowns
+    settings = {name: getattr(unknowns, name) for name in SAMPLED_SETTINGS}
+    return {
+        "positions": networks.positions,
+        "bits": networks.bits,
+        "probes": networks.probes,
+        # Text as bytes: these are numbers and a name that must come back exactly as they were.
+        "settings": np.frombuffer(json.dumps(settings).encode(), np.uint8),
+    }
+
+
+def _restore_sampled(model: Model, parts: Parts, lead: tuple[int, ...]) -> SampledNetworks:
+    if lead or parts.keys() != {"positions", "bits", "probes", "settings"}:
+        raise ValueError("the arrays are not those of sampled networks.")
+    settings = json.loads(np.asarray(parts["settings"], np.uint8).tobytes().decode())
+    if not isinstance(settings, dict) or settings.keys() != set(SAMPLED_SETTINGS):
+        raise ValueError("the settings are not those of sampled networks.")
+    if settings["parametrization"] not in get_args(Parametrization) or not all(
+        isinstance(settings[name], float) and settings[name] > 0 for name in SAMPLED_SETTINGS[1:]
+    ):
+        raise ValueError("the settings of sampled networks are out of range.")
+    unknowns = Unknowns(model, **settings)
+    size = sum(leaf.size for leaf in jax.tree.leaves(unknowns.form()))
+    positions, bits = parts["positions"], parts["bits"]
+    if (
+        positions.ndim != 3
+        or positions.shape[2] != size
+        or bits.shape != (*positions.shape[:2], unknowns.num_bits)
+        or 0 in positions.shape[:2]
+    ):
+        raise ValueError("the samples do not have the shape of the model's unknowns.")
+    return SampledNetworks(model, unknowns, positions, bits, parts["probes"])
+
+
 # A new kind of networks is one more row.
 KINDS = {
     kind.networks.__name__: kind
@@ -112,6 +151,7 @@ KINDS = {
         _alone(NoisyNetworks),
         _alone(OneNetwork),
         Kind(GaussianNetworks, _gaussian_parts, _restore_gaussian),
+        Kind(SampledNetworks, _sampled_parts, _restore_sampled),
     )
 }
 

@@ -1,0 +1,102 @@
+"""What the benchmarks share: timing in alternation, the machine's rate, tables in README.md."""
+
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import scalemix as sx
+from scalemix.inference import loop
+from scalemix.inference.batches import Data, stack
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+
+
+def machine() -> dict[str, str]:
+    """The machine's shape and the versions that count."""
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "device": jax.devices()[0].device_kind,
+        "python": platform.python_version(),
+        "jax": jax.__version__,
+    }
+
+
+def alternate(runs: dict[str, Callable[[], float]], repetitions: int) -> dict[str, float]:
+    """The median seconds of each run, taken in turn so that disturbances are shared."""
+    seconds: dict[str, list[float]] = {name: [] for name in runs}
+    for _ in range(repetitions):
+        for name, run in runs.items():
+            seconds[name].append(run())
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def clock(work: Callable[[], object]) -> float:
+    """Seconds that the work takes, its results awaited."""
+    start = time.perf_counter()
+    jax.block_until_ready(work())
+    return time.perf_counter() - start
+
+
+def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
+    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+    programs = sx.fitting._stack([(method, model) for model in models])
+    data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
+    arrays, static = eqx.partition(programs, eqx.is_array)
+    schedule = loop.Schedule(num_steps, method.batch_size, num_steps, 1, False)
+    keys = jax.random.split(jax.random.key(0), len(models))
+    state = loop._init(arrays, static, num_steps)
+    rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
+    program = loop._Chunks(arrays, static, data, rows, sets, schedule, keys)
+    program.run(state, 0, 1)
+    return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
+
+
+def yacht_splits():
+    """Standardised training sets of the twenty splits."""
+    data = sx.data.load("yacht")
+    xs, ys = [], []
+    for train, _ in sx.data.splits(len(data.y)):
+        x, y = data.x[train], data.y[train]
+        xs.append(((x - x.mean(0)) / x.std(0)).astype(np.float32))
+        ys.append(((y - y.mean()) / y.std()).astype(np.float32))
+    return xs, ys
+
+
+def product_rate(shape_a, shape_b, times: int) -> float:
+    """GFLOP/s of JAX's own matrix product of these shapes, `times` of them in one program."""
+    a, b = jnp.ones(shape_a, jnp.float32), jnp.ones(shape_b, jnp.float32)
+
+    @jax.jit
+    def run(a, b):
+        # Each product depends on the one before, by a number that is zero.
+        def body(_, carry):
+            a, last = carry
+            return a, jnp.matmul(a, b + 0 * last[..., :1, :1])
+
+        return jax.lax.fori_loop(0, times, body, (a, jnp.matmul(a, b)))[1]
+
+    clock(lambda: run(a, b))
+    seconds = statistics.median(clock(lambda: run(a, b)) for _ in range(7))
+    return times * 2 * np.prod(shape_a) * shape_b[-1] / seconds / 1e9
+
+
+def write_table(
+    name: str, rows: list[tuple[str, ...]], head: tuple[str, ...] = ("", "measured", "wanted")
+) -> None:
+    """Put the rows between the marks of that name in benchmarks/README.md."""
+    page = HERE / "README.md"
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    before, rest = page.read_text().split(begin)
+    after = rest.split(end)[1]
+    table = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    table += [f"| {' | '.join(row)} |" for row in rows]
+    page.write_text("\n".join([before + begin, *table, end + after]))

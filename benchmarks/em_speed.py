@@ -1,0 +1,107 @@
+"""The speed of variational EM, as ratios measured in one run.
+
+Run with `make benchmark-em`. Prints a table and writes benchmarks/results/em_speed.json. What is
+compared is timed in alternation, and the median of the repetitions counts.
+"""
+
+import json
+
+import jax
+import numpy as np
+from common import (
+    RESULTS,
+    alternate,
+    chunks,
+    machine,
+    product_rate,
+    write_table,
+    yacht_splits,
+)
+
+import scalemix as sx
+
+NUM_SPLITS, NUM_DRAWS, BATCH, WIDTH = 20, 10, 32, 50
+PRIOR = sx.ARD(sx.InverseGamma(3.0, 3.0))
+
+
+def model(in_size: int, width: int, depth: int, seed: int) -> sx.Model:
+    """A residual network under ARD with inverse gamma scales."""
+    network = sx.networks.ResNet(in_size, "scalar", width, depth, key=jax.random.key(seed))
+    return sx.Model(network, PRIOR, sx.likelihoods.Gaussian())
+
+
+def wide_benchmark() -> dict[str, float]:
+    """How many times a deterministic step of the same network a step of EM takes, at width 512."""
+    rng = np.random.default_rng(0)
+    xs = [rng.normal(size=(2048, 16)).astype(np.float32)]
+    ys = [rng.normal(size=2048).astype(np.float32)]
+    settings = {"num_draws": 1, "batch_size": 256, "steps": 20}
+    runs = {
+        "deterministic": chunks(
+            sx.NoiseTraining("hierarchical", **settings), [model(16, 512, 4, 0)], xs, ys, 20
+        ),
+        "em": chunks(sx.VariationalEM(**settings), [model(16, 512, 4, 0)], xs, ys, 20),
+    }
+    seconds = alternate(runs, 9)
+    return {
+        "deterministic_ms": seconds["deterministic"] / 20 * 1e3,
+        "em_ms": seconds["em"] / 20 * 1e3,
+        "times_deterministic": seconds["em"] / seconds["deterministic"],
+    }
+
+
+def yacht_benchmark() -> dict[str, float]:
+    """Twenty splits at once: arithmetic a second, and model-steps against one at a time."""
+    xs, ys = yacht_splits()
+    steps = 100
+    method = sx.VariationalEM(num_draws=NUM_DRAWS, batch_size=BATCH, steps=steps)
+    models = [model(6, WIDTH, 2, seed) for seed in range(NUM_SPLITS)]
+    seconds = alternate(
+        {
+            "together": chunks(method, models, xs, ys, steps),
+            "alone": chunks(method, models[:1], xs[:1], ys[:1], steps),
+        },
+        9,
+    )
+    a_model_step = seconds["together"] / (steps * NUM_SPLITS)
+    # Each layer is two products forward, means and variances, and twice that backward less the
+    # gradients of the inputs.
+    rows = NUM_DRAWS * BATCH
+    weights = 6 * WIDTH + WIDTH * WIDTH + WIDTH
+    flops = 2 * (3 * 2 * rows * weights - 2 * rows * 6 * WIDTH)
+    return {
+        "us_a_model_step": a_model_step * 1e6,
+        "gflops": flops / a_model_step / 1e9,
+        "times_one_at_a_time": seconds["alone"] / steps / a_model_step,
+    }
+
+
+def main() -> None:
+    """Measure, print, write."""
+    results = {
+        **machine(),
+        "wide": wide_benchmark(),
+        "yacht": yacht_benchmark(),
+        "batched_product_gflops": product_rate((20, 320, 50), (20, 50, 50), 200),
+    }
+    wide, yacht = results["wide"], results["yacht"]
+    share = yacht["gflops"] / results["batched_product_gflops"]
+    rows = [
+        ("width 512: EM, times a deterministic step", f"{wide['times_deterministic']:.2f}",
+         "at most 2.3"),
+        ("yacht: microseconds a model-step", f"{yacht['us_a_model_step']:.0f}", ""),
+        ("yacht: GFLOP/s", f"{yacht['gflops']:.0f}", ""),
+        ("batched product 20 x 320 x 50 x 50, GFLOP/s",
+         f"{results['batched_product_gflops']:.0f}", ""),
+        ("yacht: share of the batched product's rate", f"{share:.0%}", "at least 40%"),
+        ("yacht: twenty splits at once, times one at a time",
+         f"{yacht['times_one_at_a_time']:.1f}", "at least 3"),
+    ]  # fmt: skip
+    for name, value, wanted in rows:
+        print(f"{name:52}{value:>8}   {wanted}")
+    write_table("em_speed", rows)
+    (RESULTS / "em_speed.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

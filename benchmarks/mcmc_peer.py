@@ -1,0 +1,136 @@
+"""MCMC against sklearn-contrib-bde 1.0.2: how good, and how long.
+
+Run with `make benchmark-mcmc`, which gives that package a venv of its own, because it wants an
+older BlackJAX. Two sets, the first four standard splits, split by split in alternation. Prints a
+table and writes benchmarks/results/mcmc_peer.json. Our settings were chosen on a tenth of the
+training rows, held out; test rows had no say.
+"""
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+import warnings
+
+import jax
+import numpy as np
+from common import HERE, RESULTS, machine, write_table
+
+import scalemix as sx
+from scalemix.diagnostics import ConvergenceWarning
+
+SETS, NUM_SPLITS = ("yacht", "energy"), 4
+MEASURES = ("rmse", "log_likelihood", "seconds")
+METHOD = sx.MCMC(
+    num_chains=8,
+    num_warmup=3000,
+    num_samples=500,
+    thin=6,
+    sampler="mclmc",
+    energy_tolerance=0.1,
+    warm_start_steps=5000,
+)
+
+
+def build(num_inputs: int, key) -> sx.Model:
+    """Hidden layers 16-16 and per-input noise, as the peer has them."""
+    network = sx.networks.MLP(num_inputs, 2, 16, 2, activation=jax.numpy.tanh, key=key)
+    prior = sx.ARD(sx.InverseGamma(3.0, 3.0), scale=0.5)
+    # The floor keeps rows that are almost free of noise from being all that counts.
+    return sx.Model(network, prior, sx.likelihoods.Gaussian(floor=3e-3, per_input=True))
+
+
+def fit_ours(x, y, x_test, y_test, key) -> dict[str, float]:
+    """Our measures on one split."""
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        # Chains of a network are an ensemble of modes; see the README beside this file.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        posterior = sx.fit(build(x.shape[1], key), x, y, METHOD, key=key)
+    predictive = posterior.predict(x_test, num_draws=posterior.networks.num_samples)
+    rmse, log_likelihood = sx.metrics.rmse(y_test, predictive.mean), predictive.log_prob(y_test)
+    return {
+        "rmse": float(rmse),
+        "log_likelihood": float(log_likelihood.mean()),
+        "seconds": time.perf_counter() - start,
+    }
+
+
+class Peer:
+    """The other package, in a process of its own that waits while ours runs."""
+
+    def __init__(self, python: str):
+        worker = HERE / "mcmc_peer_worker.py"
+        self.process = subprocess.Popen(
+            [python, str(worker)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def fit(self, x, y, x_test, y_test) -> dict[str, float]:
+        """Its measures on one split."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+            np.savez(file, x=x, y=y, x_test=x_test, y_test=y_test)
+            file.flush()
+            self.process.stdin.write(file.name + "\n")
+            self.process.stdin.flush()
+            return json.loads(self.process.stdout.readline())
+
+
+def compare(name: str, peer: Peer) -> dict[str, dict[str, list[float]]]:
+    """Both packages' measures on each split of one set."""
+    data = sx.data.load(name)
+    found = {who: {measure: [] for measure in MEASURES} for who in ("ours", "peer")}
+    keys = jax.random.split(jax.random.key(1), NUM_SPLITS)
+    splits = list(sx.data.splits(len(data.y)))[:NUM_SPLITS]
+    for key, (train, test) in zip(keys, splits, strict=True):
+        split = data.x[train], data.y[train], data.x[test], data.y[test]
+        for who, result in (("peer", peer.fit(*split)), ("ours", fit_ours(*split, key))):
+            print(name, who, {k: round(v, 3) for k, v in result.items()}, flush=True)
+            for measure in MEASURES:
+                found[who][measure].append(result[measure])
+    return found
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peer-python", required=True, help="a Python that has the other package")
+    peer = Peer(parser.parse_args().peer_python)
+    found = {name: compare(name, peer) for name in SETS}
+    peer.process.terminate()
+    rows = []
+    for name, results in found.items():
+        ours, theirs = (
+            {measure: float(np.mean(values)) for measure, values in results[who].items()}
+            for who in ("ours", "peer")
+        )
+        share = ours["seconds"] / theirs["seconds"]
+        rows += [
+            (f"{name}: RMSE", f"{ours['rmse']:.3f}", f"at most {theirs['rmse']:.3f}"),
+            (
+                f"{name}: log-likelihood",
+                f"{ours['log_likelihood']:.2f}",
+                f"at least {theirs['log_likelihood']:.2f}",
+            ),
+            (
+                f"{name}: seconds a split",
+                f"{ours['seconds']:.1f}",
+                f"peer: {theirs['seconds']:.1f}",
+            ),
+            (f"{name}: share of the peer's time", f"{share:.2f}", "at most 0.50"),
+        ]
+    for row in rows:
+        print(f"{row[0]:34}{row[1]:>8}   {row[2]}")
+    write_table("mcmc_peer", rows)
+    results = {**machine(), "peer": "sklearn-contrib-bde 1.0.2", "method": repr(METHOD)}
+    (RESULTS / "mcmc_peer.json").write_text(json.dumps(results | {"splits": found}, indent=2))
+
+
+if __name__ == "__main__":
+    main()

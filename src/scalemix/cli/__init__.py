@@ -1,0 +1,15 @@
+"""The command line: `scalemix`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line, or say what it needs. The library itself does without these."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError as error:
+        sys.exit(f'The command line needs {error.name}: pip install "scalemix[cli]"')
+    from scalemix.cli.app import app
+
+    app()

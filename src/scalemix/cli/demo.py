@@ -1,0 +1,153 @@
+"""`scalemix demo`."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.models import check_output
+from scalemix.cli.options import Debug, Json, Quiet, Seed
+
+if TYPE_CHECKING:
+    from scalemix.cli.sizes import Sizes
+    from scalemix.recipes import Recipe
+
+SHOWN = ("rmse", "log_likelihood", "crps", "coverage")
+
+
+@guarded
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the report.")
+    ] = Path("scalemix-demo.html"),
+    steps: Annotated[int, typer.Option(min=1, help="Training steps of each fit.")] = 3000,
+    seed: Seed = 0,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit yacht data that come with the package, twice, and write a report.
+
+    Once by training under noise (dropout), once by variational EM, which can switch off units.
+    """
+    voice = Voice(quiet=quiet, as_json=as_json)
+    check_output(output)
+    import jax
+
+    from scalemix import data
+    from scalemix.cli.sizes import find_sizes
+    from scalemix.evaluation import MEASURES, evaluate
+    from scalemix.report import Story, Told, write_report
+
+    yacht = data.load("yacht")
+    train, test = data.splits(len(yacht.y))[0]
+    voice.note(
+        f"Yacht hydrodynamics: resistance of a hull from {len(yacht.feature_names)} inputs, "
+        f"{len(train)} rows to train on, {len(test)} to test."
+    )
+    fits: list[Told] = []
+    sizes: dict[str, Sizes] = {}
+    for name, recipe in _recipes(steps).items():
+        voice.note(f"{name} ...")
+        key, test_key = jax.random.split(jax.random.key(seed))
+        started = time.monotonic()
+        posterior = recipe.fit(
+            yacht.x[train], yacht.y[train], key=key, progress=voice.progress
+        ).posterior
+        seconds = time.monotonic() - started
+        figures = evaluate(
+            posterior.predict(yacht.x[test]), yacht.y[test], classes=False, key=test_key
+        )
+        sizes[name] = find_sizes(posterior)
+        settings = {"seconds": f"{seconds:.0f}", "seed": seed, **_settings(recipe)}
+        fits.append(Told(name, posterior, figures, settings, sizes[name].in_words()))
+    story = Story(
+        title="Yacht hydrodynamics: two ways to fit one prior idea",
+        facts=[
+            ("what", "resistance of sailing yachts from the shape and speed of the hull"),
+            ("source", "UCI machine learning repository, 308 towing-tank experiments"),
+            ("rows", f"{len(train)} trained on, {len(test)} held out (the first standard split)"),
+            ("target", yacht.target_name),
+            ("inputs", ", ".join(yacht.feature_names)),
+        ],
+        features=list(yacht.feature_names),
+        target=yacht.target_name,
+        fits=fits,
+        test=(yacht.x[test], yacht.y[test]),
+        tested_on=f"{len(test)} rows that were held out",
+    )
+    write_report(output, story)
+    found: dict[str, Any] = {
+        told.name: {**told.figures, **_plain(sizes[told.name])} for told in fits
+    }
+
+    def show() -> None:
+        rows = [
+            (MEASURES[key].label, *(MEASURES[key].show(told.figures[key]) for told in fits))
+            for key in SHOWN
+        ]
+        rows += _size_rows([sizes[told.name] for told in fits])
+        print_table(
+            ["", *(told.name for told in fits)], rows, right=[1, 2], title="On rows not trained on"
+        )
+        typer.echo(f"Report: {output}")
+
+    voice.result({"fits": found, "report": str(output)}, show)
+
+
+def _recipes(steps: int) -> "dict[str, Recipe]":
+    from scalemix.recipes import Recipe
+
+    return {
+        "Noise training": Recipe(
+            inference="noise",
+            prior="ard",
+            mixture="bernoulli",
+            mixture_parameters={"keep": 0.995},
+            num_members=4,
+            max_steps=steps,
+        ),
+        "Variational EM": Recipe(
+            inference="em",
+            prior="ard-add",
+            mixture="half-cauchy",
+            num_members=4,
+            max_steps=steps,
+            temperature=0.3,
+            noise_floor=1e-3,
+        ),
+    }
+
+
+def _settings(recipe: "Recipe") -> dict[str, Any]:
+    names = ("inference", "prior", "mixture", "hidden", "num_members", "max_steps", "learning_rate")
+    return {name: getattr(recipe, name) for name in names}
+
+
+def _plain(sizes: "Sizes") -> dict[str, Any]:
+    return {
+        "effective_width": sizes.width,
+        "effective_depth": sizes.depth,
+        "parameters": None if sizes.parameters is None else sizes.parameters[0],
+        "parameters_after_pruning": None if sizes.parameters is None else sizes.parameters[1],
+    }
+
+
+def _size_rows(sizes: "list[Sizes]") -> list[tuple[str, ...]]:
+    def each(show: Any) -> list[str]:
+        return [show(size) for size in sizes]
+
+    return [
+        (
+            "effective width",
+            *each(lambda s: " + ".join(f"{w:.3g}" for w in (s.width or {}).values())),
+        ),
+        ("effective depth", *each(lambda s: "" if s.depth is None else f"{s.depth:.3g}")),
+        ("parameters", *each(lambda s: "" if s.parameters is None else f"{s.parameters[0]:,}")),
+        (
+            "parameters after pruning",
+            *each(lambda s: "" if s.parameters is None else f"{s.parameters[1]:,}"),
+        ),
+    ]

@@ -1,0 +1,238 @@
+"""`scalemix fit`."""
+
+import dataclasses
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from scalemix.cli.console import INTERRUPTED, Voice, complain, guarded, print_table
+from scalemix.cli.models import Fitted, Source, as_input_errors, check_output
+from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
+from scalemix.tables import Columns, InputError, Table, learn_columns, read_table
+
+if TYPE_CHECKING:
+    from scalemix.recipes import Recipe
+
+NETWORK, TABLE, LONG = "The network", "The table", "Long runs"
+
+
+@guarded
+def fit(
+    data: DataFile,
+    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the model.")
+    ] = Path("model.scalemix"),
+    task: Annotated[
+        Literal["auto", "regression", "classification"],
+        typer.Option(help="Numbers or classes; auto finds out from the target."),
+    ] = "auto",
+    holdout: Annotated[
+        float, typer.Option(min=0, max=0.9, help="Share of rows kept back for honest figures.")
+    ] = 0.1,
+    categorical: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column of labels that look like numbers. May be repeated.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(help="A column not to use. May be repeated.", rich_help_panel=TABLE),
+    ] = None,
+    prior: Annotated[
+        str,
+        typer.Option(
+            help="Who shares a scale: ard, drop-connect, add, ard-add.", rich_help_panel=NETWORK
+        ),
+    ] = "ard-add",
+    mixture: Annotated[
+        str,
+        typer.Option(help="The family of scales; see `scalemix priors`.", rich_help_panel=NETWORK),
+    ] = "auto",
+    inference: Annotated[
+        Literal["em", "noise", "mcmc"],
+        typer.Option(help="How to infer the weights.", rich_help_panel=NETWORK),
+    ] = "em",
+    hidden: Annotated[
+        str, typer.Option(help="Widths of the hidden layers.", rich_help_panel=NETWORK)
+    ] = "50,50",
+    residual: Annotated[
+        bool, typer.Option(help="With paths around hidden layers.", rich_help_panel=NETWORK)
+    ] = True,
+    members: Annotated[
+        int, typer.Option(min=1, help="Networks in the ensemble.", rich_help_panel=NETWORK)
+    ] = 8,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Training steps; depends on the rows unless given.", rich_help_panel=NETWORK
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Rows in a step.", rich_help_panel=NETWORK)
+    ] = None,
+    learning_rate: Annotated[float, typer.Option(rich_help_panel=NETWORK)] = 0.01,
+    seed: Seed = 0,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to keep an unfinished run; beside the model if not given.",
+            rich_help_panel=LONG,
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from there.", rich_help_panel=LONG)
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write an HTML report to this file.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Fit networks to a table and save them as one file.
+
+    Numbers are scaled and missing ones filled in, dates become days, words are one-hot encoded:
+    all of it is remembered in the file, and said.
+    """
+    voice = Voice(quiet=quiet, as_json=as_json)
+    for path in (output, report):
+        if path is not None:
+            check_output(path)
+    checkpoint = checkpoint or output.with_name(f"{output.name}.checkpoint")
+    _check_checkpoint(checkpoint, resume)
+    table = read_table(data)
+    source = Source(data.name, table.digest, table.num_rows, holdout, seed)
+    columns = learn_columns(
+        table, target, task=None if task == "auto" else task, categorical=categorical or (),
+        ignore=ignore or (), rows=source.split()[0],
+    )  # fmt: skip
+    for line in (*table.remarks, *columns.describe()):
+        voice.note(line)
+    recipe = _build_recipe(
+        task=columns.target.task, prior=prior, mixture=mixture, inference=inference, hidden=hidden,
+        residual=residual, num_members=members, max_steps=steps, batch_size=batch_size,
+        learning_rate=learning_rate,
+    )  # fmt: skip
+    started = time.monotonic()
+    try:
+        fitted = _fit(recipe, table, columns, source, voice, checkpoint, resume)
+    except KeyboardInterrupt:
+        _say_how_to_go_on(checkpoint)
+        raise typer.Exit(INTERRUPTED) from None
+    fitted.save(output)
+    for path in _checkpoints(checkpoint):
+        path.unlink(missing_ok=True)
+    voice.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
+    if report is not None:
+        from scalemix.cli.report import write
+
+        write(report, fitted, table, voice)
+    _show(voice, output, report, fitted)
+
+
+def _fit(
+    recipe: "Recipe",
+    table: Table,
+    columns: Columns,
+    source: Source,
+    voice: Voice,
+    checkpoint: Path,
+    resume: bool,
+) -> Fitted:
+    import jax
+
+    from scalemix.evaluation import evaluate
+
+    rows, held = source.split()
+    x, remarks = columns.encode(table)
+    y = columns.target.encode(table)
+    for remark in remarks:
+        voice.note(remark)
+    num_classes = None if columns.target.classes is None else len(columns.target.classes)
+    key, test_key = jax.random.split(jax.random.key(source.seed))
+    voice.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
+    with as_input_errors():
+        posterior = recipe.fit(
+            x[rows], y[rows], key=key, num_classes=num_classes, progress=voice.progress,
+            checkpoint=checkpoint, resume=resume,
+        ).posterior  # fmt: skip
+    figures = {}
+    if len(held):
+        predictive = posterior.predict(x[held])
+        figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
+    settings = {name: _plain(value) for name, value in dataclasses.asdict(recipe).items()}
+    return Fitted(posterior, columns, source, settings, figures)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":
+    from scalemix.recipes import Recipe
+
+    with as_input_errors():
+        try:
+            widths = tuple(int(width) for width in hidden.split(","))
+        except ValueError:
+            raise InputError(f"--hidden takes widths such as 50,50; got {hidden!r}.") from None
+        return Recipe(hidden=widths, **chosen)
+
+
+def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> None:
+    from scalemix.evaluation import MEASURES
+
+    rows, held = (len(part) for part in fitted.source.split())
+    found = {
+        "model": str(output),
+        "report": None if report is None else str(report),
+        "task": fitted.columns.target.task,
+        "rows": {"trained": rows, "held_out": held},
+        "figures": fitted.figures,
+        "columns": fitted.columns.to_json(),
+        "settings": fitted.settings,
+    }
+
+    def show() -> None:
+        if held:
+            print_table(
+                ["", f"{held:,} held-out rows"],
+                [(MEASURES[n].label, MEASURES[n].show(v)) for n, v in fitted.figures.items()],
+                right=[1],
+            )
+        else:
+            typer.echo("No rows were held out, so that there are no figures.")
+
+    voice.result(found, show)
+
+
+def _checkpoints(checkpoint: Path) -> list[Path]:
+    # The trials that choose settings have a run of their own.
+    return [checkpoint, checkpoint.with_name(f"{checkpoint.name}.trial")]
+
+
+def _check_checkpoint(checkpoint: Path, resume: bool) -> None:
+    check_output(checkpoint)
+    left = [path for path in _checkpoints(checkpoint) if path.exists()]
+    if left and not resume:
+        raise InputError(
+            f"{left[0]}: it is left from a run that was interrupted. Add --resume to continue that "
+            f"run, or delete the file."
+        )
+
+
+def _say_how_to_go_on(checkpoint: Path) -> None:
+    left = [path for path in _checkpoints(checkpoint) if path.exists()]
+    if not left:
+        complain("Interrupted before there was anything to keep.")
+        return
+    arguments = [*sys.argv[1:], *(["--resume"] if "--resume" not in sys.argv else [])]
+    complain(f"Interrupted. What was done is kept in {left[0]}; to go on:")
+    complain(f"  scalemix {shlex.join(arguments)}")

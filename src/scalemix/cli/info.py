@@ -1,0 +1,48 @@
+"""`scalemix info`."""
+
+import dataclasses
+
+import typer
+
+from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.models import ENTRY, as_input_errors, parse_entry
+from scalemix.cli.options import Debug, Json, ModelFile
+from scalemix.tables import InputError
+
+
+@guarded
+def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
+    """Say what a model file holds."""
+    from scalemix.evaluation import MEASURES
+    from scalemix.storage import info as read_info
+
+    if not model.exists():
+        raise InputError(f"{model}: there is no such file.")
+    with as_input_errors():
+        found = read_info(model)
+    rows = [
+        ("written by", f"scalemix {found.scalemix}"),
+        ("network", f"{found.num_members} x {found.network}, {found.num_parameters:,} parameters"),
+        ("inferred as", f"{found.kind}, {found.num_steps:,} steps"),
+        *((f"prior of {site}", prior) for site, prior in found.prior.items()),
+        ("likelihood", found.likelihood),
+    ]
+    measured = []
+    if ENTRY in found.metadata:
+        columns, source, settings, figures = parse_entry(model, found.metadata)
+        trained, held = (len(part) for part in source.split())
+        rows.append(("fitted to", f"{source.file}, {trained:,} rows; {held:,} held out"))
+        rows += [tuple(line.split(": ", 1)) for line in columns.describe()]
+        rows.append(("settings", ", ".join(f"{n}={v}" for n, v in settings.items())))
+        measured = [
+            (MEASURES[n].label, MEASURES[n].show(v)) for n, v in figures.items() if n in MEASURES
+        ]
+
+    def show() -> None:
+        width = max(len(name) for name, _ in rows)
+        for name, text in rows:
+            typer.echo(f"{name:{width}}  {text}")
+        if measured:
+            print_table(["", "held-out rows"], measured, right=[1])
+
+    Voice(quiet=False, as_json=as_json).result(dataclasses.asdict(found), show)

@@ -1,0 +1,121 @@
+"""Model files with all that the command line wants to know of them."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalemix.tables import Columns, InputError, Table
+
+if TYPE_CHECKING:
+    from scalemix.posterior import Posterior
+
+ENTRY = "table"
+# A held-out part of fewer rows than this says nothing.
+LEAST_HELD_OUT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """The table that a model was fitted to."""
+
+    file: str
+    digest: str
+    num_rows: int
+    holdout: float
+    seed: int
+
+    def split(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows to train on and those held out, always the same."""
+        num_held = round(self.holdout * self.num_rows)
+        num_held = num_held if num_held >= LEAST_HELD_OUT else 0
+        order = np.random.default_rng(self.seed).permutation(self.num_rows)
+        return np.sort(order[num_held:]), np.sort(order[:num_held])
+
+
+@dataclasses.dataclass(frozen=True)
+class Fitted:
+    """A posterior, and the table behind it."""
+
+    posterior: "Posterior"
+    columns: Columns
+    source: Source
+    settings: dict[str, Any]
+    figures: dict[str, float]
+    """Of the held-out rows; none if there were none."""
+
+    def save(self, path: Path) -> None:
+        """Write the model to one file, whole or not at all."""
+        entry = {
+            "columns": self.columns.to_json(),
+            "source": dataclasses.asdict(self.source),
+            "settings": self.settings,
+            "figures": self.figures,
+        }
+        self.posterior.save(path, metadata={ENTRY: entry})
+
+    def unseen(self, table: Table) -> tuple[Table, str]:
+        """The rows of a table that the model was not trained on, and what to call them."""
+        if table.digest != self.source.digest:
+            return table, f"{table.num_rows:,} rows of {table.path.name}"
+        held = self.source.split()[1]
+        if not len(held):
+            raise InputError(
+                f"{table.path}: the model was fitted to all of its rows, so that it cannot tell "
+                f"how good the model is. Give other rows, or fit with --holdout."
+            )
+        return table.take(held), f"{len(held):,} held-out rows of {table.path.name}"
+
+
+@contextlib.contextmanager
+def as_input_errors() -> Iterator[None]:
+    """The library's complaints about what a user gave, told as such."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+def check_output(path: Path) -> None:
+    """Raise `InputError` now if a file cannot be written there, and not after an hour's work."""
+    if path.is_dir():
+        raise InputError(f"{path}: it is a folder; name a file in it.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: there is no folder {str(path.parent)!r}.")
+
+
+def read_model(path: Path) -> Fitted:
+    """What `Fitted.save` wrote, or an `InputError`."""
+    from scalemix.storage import read
+
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file.")
+    with as_input_errors():
+        posterior, metadata = read(path)
+    return Fitted(posterior, *parse_entry(path, metadata))
+
+
+def parse_entry(
+    path: Path, metadata: dict[str, Any]
+) -> tuple[Columns, Source, dict[str, Any], dict[str, float]]:
+    """What a file says about the table behind it, or an `InputError`."""
+    if ENTRY not in metadata:
+        raise InputError(
+            f"{path}: it was not made by `scalemix fit`, and does not know the columns of a table. "
+            f"Use scalemix.load in Python."
+        )
+    entry = metadata[ENTRY]
+    try:
+        return (
+            Columns.from_json(entry["columns"]),
+            Source(**entry["source"]),
+            dict(entry["settings"]),
+            dict(entry["figures"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: what it says of its columns is damaged ({error}).") from None

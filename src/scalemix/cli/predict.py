@@ -1,0 +1,153 @@
+"""`scalemix predict` and `scalemix evaluate`."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scalemix._files import replacing
+from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.models import Fitted, check_output, read_model
+from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
+from scalemix.tables import InputError, Table, read_table
+
+Cells = dict[str, list[Any]]
+
+
+@guarded
+def predict(
+    model: ModelFile,
+    data: DataFile,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A CSV or Parquet file; CSV to stdout if not given."),
+    ] = None,
+    interval: Annotated[
+        float, typer.Option(help="Probability of the interval from lower to upper.")
+    ] = 0.9,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(help="A column of the data to copy into the result. May be repeated."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Predict the target of each row, with its uncertainty; rows stay in order.
+
+    Of numbers: prediction, standard deviation, and the ends of the interval. Of classes: the most
+    probable one, its probability, and the probabilities of all.
+    """
+    voice = Voice(quiet=quiet, as_json=as_json)
+    if not 0 < interval < 1:
+        raise InputError(f"--interval is a probability between 0 and 1, got {interval}.")
+    if output is not None:
+        check_output(output)
+    fitted, table = read_model(model), read_table(data)
+    kept = {name: table.column(name) for name in keep or ()}
+    found = _predictions(fitted, table, interval, voice)
+    for name in kept:
+        if name in found:
+            raise InputError(f"--keep {name}: the result has a column of that name already.")
+    cells = {**kept, **found}
+    if output is not None:
+        _write(output, cells)
+        voice.note(f"{table.num_rows:,} predictions: {output}")
+        if as_json:
+            voice.result({"output": str(output), "rows": table.num_rows}, lambda: None)
+    else:
+        voice.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
+
+
+@guarded
+def evaluate(
+    model: ModelFile,
+    data: DataFile,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Say how good a model is on a table that has the target.
+
+    Of the very table that the model was fitted to, only the rows that were held out count.
+    """
+    voice = Voice(quiet=quiet, as_json=as_json)
+    fitted = read_model(model)
+    table, tested_on = fitted.unseen(read_table(data))
+    _, _, figures = measure(fitted, table, voice)
+    from scalemix.evaluation import MEASURES
+
+    voice.result(
+        {"tested_on": tested_on, "rows": table.num_rows, "figures": figures},
+        lambda: print_table(
+            ["", tested_on, "meaning"],
+            [(MEASURES[n].label, MEASURES[n].show(v), MEASURES[n].meaning)
+             for n, v in figures.items()], right=[1],
+        ),
+    )  # fmt: skip
+
+
+def measure(fitted: Fitted, table: Table, voice: Voice) -> tuple[Any, Any, dict[str, float]]:
+    """Inputs and targets of a table, and the figures of the predictions."""
+    import jax
+
+    from scalemix.evaluation import evaluate as find_figures
+
+    x, remarks = fitted.columns.encode(table)
+    y = fitted.columns.target.encode(table)
+    for remark in remarks:
+        voice.note(remark)
+    # The same samples as in `fit`, so that the same rows get the same figures.
+    key = jax.random.split(jax.random.key(fitted.source.seed))[1]
+    classes = fitted.columns.target.classes is not None
+    return x, y, find_figures(fitted.posterior.predict(x), y, classes=classes, key=key)
+
+
+def _predictions(fitted: Fitted, table: Table, probability: float, voice: Voice) -> Cells:
+    x, remarks = fitted.columns.encode(table)
+    for remark in remarks:
+        voice.note(remark)
+    predictive = fitted.posterior.predict(x)
+    mean, classes = predictive.mean, fitted.columns.target.classes
+    if classes is not None:
+        best = mean.argmax(axis=1)
+        found: Cells = {
+            "prediction": [classes[i] for i in best],
+            "probability": mean.max(axis=1).tolist(),
+        }
+        return found | {f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)}
+    lower, upper = predictive.interval(probability)
+    return {
+        "prediction": mean.tolist(),
+        "std": predictive.std.tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+    }
+
+
+def _as_csv(cells: Cells) -> str:
+    file = io.StringIO(newline="")
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(cells)
+    # More digits than the arithmetic has would be noise.
+    writer.writerows(
+        [f"{cell:.7g}" if isinstance(cell, float) else cell for cell in row]
+        for row in zip(*cells.values(), strict=True)
+    )
+    return file.getvalue()
+
+
+def _write(path: Path, cells: Cells) -> None:
+    if path.suffix.lower() not in (".parquet", ".pq"):
+        with replacing(path) as file:
+            file.write(_as_csv(cells).encode())
+        return
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from None
+    with replacing(path) as file:
+        parquet.write_table(pyarrow.table(cells), file)

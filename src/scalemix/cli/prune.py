@@ -1,0 +1,66 @@
+"""`scalemix prune`."""
+
+import dataclasses
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scalemix.cli.console import Voice, guarded
+from scalemix.cli.models import as_input_errors, check_output, read_model
+from scalemix.cli.options import Debug, Json, ModelFile, Quiet
+from scalemix.tables import InputError, read_table
+
+
+@guarded
+def prune(
+    model: ModelFile,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the smaller model.")
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="A table, to say how much predictions change; needs no target."),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0, help="Signal to noise below which a unit is off.")
+    ] = 0.01,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="With --data: remove the least relevant first, and only as long as predictions "
+            "change by no more than this share of their spread.",
+        ),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Remove the units and layers that the prior switched off, and save the smaller model.
+
+    The figures in the new file are none until `scalemix evaluate` has measured it again.
+    """
+    voice = Voice(quiet=quiet, as_json=as_json)
+    check_output(output)
+    if tolerance is not None and data is None:
+        raise InputError("--tolerance is about predictions, and needs --data to make them.")
+    fitted = read_model(model)
+    x = None
+    if data is not None:
+        x, remarks = fitted.columns.encode(read_table(data))
+        for remark in remarks:
+            voice.note(remark)
+    with as_input_errors():
+        pruned = fitted.posterior.prune(x, threshold=threshold, tolerance=tolerance)
+    smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
+    smaller.save(output)
+    voice.note(f"model: {output}")
+    report = {name: _finite(value) for name, value in dataclasses.asdict(pruned.report).items()}
+    voice.result({"model": str(output), **report}, lambda: typer.echo(str(pruned)))
+
+
+def _finite(value: Any) -> Any:
+    # JSON has no infinity; predictions without any spread change by that share of it.
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,77 @@
+"""`scalemix report`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scalemix.cli.console import Voice, guarded
+from scalemix.cli.models import Fitted, check_output, read_model
+from scalemix.cli.options import Debug, Json, ModelFile, Quiet
+from scalemix.tables import Table, read_table
+
+
+@guarded
+def report(
+    model: ModelFile,
+    data: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DATA]",
+            help="A table with the target; of that which the model was fitted to, the held-out "
+            "rows count. Without one there are no pictures of predictions.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Where to write the report.")
+    ] = Path("report.html"),
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a report on a model as one HTML file, for people who did not fit it."""
+    voice = Voice(quiet=quiet, as_json=as_json)
+    check_output(output)
+    fitted = read_model(model)
+    write(output, fitted, None if data is None else read_table(data), voice)
+    voice.result({"report": str(output)}, lambda: None)
+
+
+def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None:
+    """Write a report; the pictures of predictions are of the table's rows, if there is one."""
+    from scalemix.cli.predict import measure
+    from scalemix.cli.sizes import find_sizes
+    from scalemix.report import Story, Told, write_report
+
+    source, columns = fitted.source, fitted.columns
+    trained, held = (len(part) for part in source.split())
+    figures, test = fitted.figures, None
+    tested_on = f"{held:,} rows of {source.file} that were held out"
+    if table is not None and (held or table.digest != source.digest):
+        part, tested_on = fitted.unseen(table)
+        x, y, figures = measure(fitted, part, voice)
+        test = (x, y)
+    story = Story(
+        title=f"{columns.target.name}: a model of {source.file}",
+        facts=[
+            ("file", source.file),
+            ("rows", f"{trained:,} trained on, {held:,} held out"),
+            *((name, text) for name, text in (line.split(": ", 1) for line in columns.describe())),
+        ],
+        features=columns.features,
+        target=columns.target.name,
+        fits=[
+            Told(
+                name="The fit",
+                posterior=fitted.posterior,
+                figures=figures,
+                settings={**fitted.settings, "seed": source.seed, "holdout": source.holdout},
+                sizes=find_sizes(fitted.posterior).in_words(),
+            )
+        ],
+        test=test,
+        classes=columns.target.classes,
+        tested_on=tested_on,
+    )
+    write_report(path, story)
+    voice.note(f"report: {path}")

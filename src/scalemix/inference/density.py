@@ -1,0 +1,24 @@
+"""The log density that samplers sample from."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from scalemix.inference.batches import Data
+from scalemix.networks.columns import with_columns
+from scalemix.unknowns import Unknowns
+
+
+def log_likelihood(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
+    """`sum_n log p(y_n | x_n, W)`: a sum, so that N enters once, by the data being all there."""
+    model = unknowns.place(position, bits).model
+    outputs = jax.vmap(with_columns(model.network))(data.x)
+    values = jax.vmap(model.likelihood.log_prob)(outputs, data.y)
+    # Rows that only pad have weight zero, and zero times whatever they give must be zero.
+    return jnp.sum(jnp.where(data.weight > 0, values, 0.0) * data.weight)
+
+
+def log_density(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
+    """Log density of the unknowns and the data together: likelihood, prior and Jacobians."""
+    likelihood = log_likelihood(unknowns, data, position, bits)
+    return likelihood + unknowns.log_prior(position, bits)

@@ -1,0 +1,106 @@
+"""Where chains start: at different values, and from there uphill.
+
+A chain that starts far from where the posterior's mass lies spends its warm-up on the way there.
+The way up is shorter by an optimiser. It leads along the expanded form, whose log density has
+maxima; the hierarchical one has none, since it grows without bound as a scale and its weights
+shrink to nothing together.
+"""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.inference.batches import Data
+from scalemix.inference.density import log_density
+from scalemix.networks.placing import expand_scales
+from scalemix.unknowns import Unknowns, to_coordinate, to_noise
+
+# Draws of which the median is where a scale starts.
+NUM_FOR_MEDIAN = 101
+# How far apart starts are in the coordinates of the scales.
+JITTER = 0.3
+
+
+def expanded(unknowns: Unknowns) -> Unknowns:
+    """The same unknowns in the expanded form."""
+    return dataclasses.replace(unknowns, parametrization="expanded")
+
+
+def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
+    """A position in the expanded form.
+
+    The network's own values for the first chain, and for others the same values in another order:
+    another draw from whatever they were drawn from. Scales are near their medians.
+    """
+    model = unknowns.model
+    value_key, scale_key = jax.random.split(key)
+    learned, coordinates = unknowns.form()
+    leaves, treedef = jax.tree.flatten(learned)
+    leaves = [
+        jnp.where(is_first, leaf, jax.random.permutation(k, leaf.reshape(-1)).reshape(leaf.shape))
+        for leaf, k in zip(leaves, jax.random.split(value_key, len(leaves)), strict=True)
+    ]
+    network = jax.tree.unflatten(treedef, leaves).network
+    weights = {}
+    for site in model.sites:
+        noise = {}
+        for group, u in coordinates[site.name].items():
+            mixture = model.structures[site.name].groups[group]
+            scale_key, median_key, jitter_key = jax.random.split(scale_key, 3)
+            several = mixture.sample((NUM_FOR_MEDIAN,), key=median_key, dtype=u.dtype)
+            middle = to_coordinate(mixture, jnp.median(several), "expanded")
+            u = middle + JITTER * jax.random.normal(jitter_key, u.shape, u.dtype)
+            coordinates[site.name][group] = u
+            noise[group] = to_noise(mixture, u, "expanded")
+        # What acts in the network are then the values it came with.
+        acting = expand_scales(site, site.layer(model.network), noise)
+        weights[site.name] = site.weight(network) / jnp.where(acting == 0, 1.0, acting)
+    network = eqx.tree_at(
+        lambda net: [site.weight(net) for site in model.sites], network,
+        [weights[site.name] for site in model.sites],
+    )  # fmt: skip
+    learned = eqx.tree_at(lambda m: m.network, learned, network)
+    return ravel_pytree((learned, coordinates))[0]
+
+
+def climb(
+    unknowns: Unknowns, data: Data, position: Array, num_steps: int, learning_rate: float
+) -> Array:
+    """A position in the expanded form near a maximum of the density, by so many steps of Adam."""
+    optimizer = optax.adam(optax.cosine_decay_schedule(learning_rate, num_steps))
+    target = expanded(unknowns)
+    bits = jnp.ones(unknowns.num_bits, bool)
+    slope = jax.grad(lambda p: log_density(target, data, p, bits))
+
+    def step(_, carry):
+        position, state, best = carry
+        # Optax counts steps in integers and multiplies floats by them.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, state = optimizer.update(-slope(position), state)
+        position = position + updates
+        # A step into nowhere ends the climb where it was good.
+        return position, state, jnp.where(jnp.all(jnp.isfinite(position)), position, best)
+
+    return jax.lax.fori_loop(0, num_steps, step, (position, optimizer.init(position), position))[2]
+
+
+def from_expanded(unknowns: Unknowns, position: Array) -> Array:
+    """The same point in the parametrization of these unknowns."""
+    if unknowns.parametrization == "expanded":
+        return position
+    source = expanded(unknowns)
+    sample = source.place(position, jnp.ones(0, bool))
+    learned = eqx.filter(sample.model, sample.model.learnable())
+    coordinates = {
+        name: {
+            group: to_coordinate(mixture, sample.scales[name][group], unknowns.parametrization)
+            for group, mixture in structure.groups.items()
+        }
+        for name, structure in unknowns.model.structures.items()
+    }
+    return ravel_pytree((learned, coordinates))[0]

@@ -1,0 +1,115 @@
+"""Results as Markdown: the tables beside the published numbers, and the page about them."""
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalemix._files import replacing
+from scalemix.reproduce.published import DROPOUT, PAPER
+
+MEASURES = {"rmse": "RMSE", "paper_rmse": "paper_rmse", "log_likelihood": "log-likelihood"}
+HIGHER_IS_BETTER = {"log_likelihood"}
+
+
+def summary(cell: dict[str, Any], measure: str) -> tuple[float, float]:
+    """Mean and standard error over splits."""
+    values = np.array([row[measure] for row in cell["splits"]])
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+def published(method: str, measure: str, name: str) -> tuple[float, float] | None:
+    """The number to compare with, if there is one: for dropout that of the literature."""
+    source = DROPOUT if method == "lower_bound" else PAPER.get(method, {})
+    return source.get(measure, {}).get(name)
+
+
+def reaches(cell: dict[str, Any], method: str, measure: str, name: str) -> bool | None:
+    """Whether a cell is at the published number, within its error, or better.
+
+    The paper's errors are deviations over splits, taken once; the literature's are standard errors,
+    of which two are allowed. Where no error is known it is that of the cell.
+    """
+    wanted = published(method, measure, name)
+    if wanted is None:
+        return None
+    mean, error = summary(cell, measure)
+    allowed = 2 * np.hypot(wanted[1], error) if method == "lower_bound" else wanted[1]
+    worse = wanted[0] - mean if measure in HIGHER_IS_BETTER else mean - wanted[0]
+    # Published numbers are rounded: half a unit of their last place is no difference.
+    rounding = 0.005 if method == "lower_bound" else 0.0005
+    return bool(worse <= allowed + rounding)
+
+
+def tables(content: dict[str, Any]) -> str:
+    """The cells that there are, as Markdown tables with a row for each set."""
+    cells = content["cells"]
+    lines: list[str] = []
+    for table, title in (
+        ("table1", "Table 1: one hidden layer of 50, Bernoulli noise, three objectives"),
+        ("table2", "Table 2: residual network of 2 x 50, variational EM, three structures"),
+    ):
+        found = [name.split("/") for name in cells if name.startswith(f"{table}/")]
+        if not found:
+            continue
+        methods = list(dict.fromkeys(method for _, _, method in found))
+        sets = list(dict.fromkeys(name for _, name, _ in found))
+        for measure, label in MEASURES.items():
+            lines += [f"### {title}. {label}", ""]
+            lines.append("| set | " + " | ".join(methods) + " |")
+            lines.append("|---" * (len(methods) + 1) + "|")
+            for name in sets:
+                row = [
+                    _entry(cells.get(f"{table}/{name}/{method}"), method, measure, name)
+                    for method in methods
+                ]
+                lines.append(f"| {name} | " + " | ".join(row) + " |")
+            lines.append("")
+    lines.append(
+        "Mean (standard error over splits); after the slash the published number, with a tick if "
+        "it is reached within its error. lower_bound is compared with grid-searched MC dropout, "
+        "the others with the paper."
+    )
+    return "\n".join(lines)
+
+
+def _entry(cell: dict[str, Any] | None, method: str, measure: str, name: str) -> str:
+    if cell is None:
+        return ""
+    mean, error = summary(cell, measure)
+    wanted = published(method, measure, name)
+    text = f"{mean:.3f} ({error:.3f})"
+    if wanted is None:
+        return text
+    tick = "✓" if reaches(cell, method, measure, name) else "✗"
+    return f"{text} / {wanted[0]:g} {tick}"
+
+
+def about(content: dict[str, Any]) -> str:
+    """What the results were made with."""
+    plan = content["plan"]
+    seconds = sum(cell["fit_seconds"] for cell in content["cells"].values())
+    return (
+        f"Made by the plan `{plan['name']}`: {plan['num_splits']} splits; {plan['steps']:,} steps "
+        f"of batch {plan['batch_size']}, {plan['steps_large']:,} of {plan['batch_size_large']} for "
+        f"sets of over 5,000 rows; {content['hardware']}, JAX {content['jax']}, commit "
+        f"`{content['commit'][:12]}`; {seconds / 60:.0f} minutes of fitting."
+    )
+
+
+def write_tables(content: dict[str, Any], path: Path) -> None:
+    """Write the tables to a Markdown file."""
+    _write(path, f"# Reproduction\n\n{about(content)}\n\n{tables(content)}\n")
+
+
+def write_page(content: dict[str, Any], path: Path) -> None:
+    """Write the page that says what was reproduced and where we differ, numbers included."""
+    template = resources.files("scalemix.reproduce").joinpath("page.md").read_text("utf-8")
+    text = template.replace("{about}", about(content)).replace("{tables}", tables(content))
+    _write(path, text)
+
+
+def _write(path: Path, text: str) -> None:
+    with replacing(path) as file:
+        file.write(text.encode())

@@ -1,0 +1,69 @@
+"""Runs what is asked for, cell by cell, and leaves out what is there already."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from scalemix import data
+from scalemix.data import Dataset
+from scalemix.reproduce.cells import OBJECTIVES, STRUCTURES, Split, measure
+from scalemix.reproduce.figures import FIGURES
+from scalemix.reproduce.page import write_tables
+from scalemix.reproduce.plans import Plan
+from scalemix.reproduce.published import SETS
+from scalemix.reproduce.store import Store
+
+TABLES = {"table1": OBJECTIVES, "table2": tuple(STRUCTURES)}
+TARGETS = (*TABLES, *FIGURES, "all")
+
+
+def reproduce(
+    target: str,
+    plan: Plan,
+    folder: str | Path,
+    *,
+    sets: Sequence[str] = SETS,
+    data_dir: str | Path | None = None,
+    say: Callable[[str], None] = print,
+    progress: bool | None = None,
+) -> dict[str, Any]:
+    """The results, after making what `target` names and is not in the folder yet.
+
+    `folder` gets results.json, results.md and the figures. `data_dir` is a folder of sets in the
+    public layout, for names that the package does not hold.
+    """
+    if target not in TARGETS:
+        raise ValueError(f"There is no {target!r} to reproduce. There are: {', '.join(TARGETS)}.")
+    folder = Path(folder)
+    loaded = {name: _load(name, data_dir) for name in sets}
+    store = Store(folder, plan)
+    for table, methods in TABLES.items():
+        if target not in (table, "all"):
+            continue
+        for name in sets:
+            for method in methods:
+                cell = f"{table}/{name}/{method}"
+                if store.get(cell) is not None:
+                    continue
+                say(f"{cell}: {plan.num_splits} splits")
+                store.put(cell, measure(table, method, *loaded[name], plan, progress))
+    for figure, draw in FIGURES.items():
+        if target in (figure, "all"):
+            say(figure)
+            folder.mkdir(parents=True, exist_ok=True)
+            draw(folder, plan, progress)
+    if store.content["cells"]:
+        write_tables(store.content, folder / "results.md")
+    return store.content
+
+
+def _load(name: str, data_dir: str | Path | None) -> tuple[Dataset, Sequence[Split]]:
+    if name in data.NAMES:
+        found = data.load(name)
+        return found, data.splits(len(found.y))
+    if data_dir is None:
+        raise ValueError(
+            f"There is no data set {name!r} in the package (there are: {', '.join(data.NAMES)}). "
+            f"For one of your own give the folder that holds it as data_dir."
+        )
+    return data.read_public(Path(data_dir) / name)

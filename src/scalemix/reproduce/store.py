@@ -1,0 +1,66 @@
+"""Results on disk: one JSON file, rewritten whole after each cell, so that a run can go on."""
+
+import json
+import platform
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from scalemix._files import replacing
+from scalemix.reproduce.plans import Plan
+
+
+class Store:
+    """The cells of a reproduction that are finished, and what they were made with."""
+
+    def __init__(self, folder: Path, plan: Plan):
+        self.path = folder / "results.json"
+        about = {
+            "plan": plan.__dict__,
+            "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",
+            "jax": jax.__version__,
+            "commit": _commit(),
+        }
+        self.content: dict[str, Any] = {**about, "cells": {}}
+        if self.path.exists():
+            try:
+                found = json.loads(self.path.read_text())
+                theirs = found["plan"]
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(
+                    f"{self.path} is no results file of a reproduction. Delete it, or choose "
+                    f"another folder."
+                ) from None
+            if theirs != about["plan"]:
+                raise ValueError(
+                    f"{self.path} holds results of another plan ({theirs.get('name')!r}, not "
+                    f"{plan.name!r}). Delete it, or choose another folder."
+                )
+            self.content = found
+
+    def get(self, name: str) -> dict[str, Any] | None:
+        """A finished cell, or nothing."""
+        return self.content["cells"].get(name)
+
+    def put(self, name: str, cell: dict[str, Any]) -> None:
+        """Keep a finished cell."""
+        self.content["cells"][name] = cell
+        with replacing(self.path) as file:
+            file.write((json.dumps(self.content, indent=1) + "\n").encode())
+
+
+def _commit() -> str:
+    """The commit of the source that runs, if it runs from a clone."""
+    try:
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return found.stdout.strip()

@@ -1,0 +1,124 @@
+"""The column to predict: numbers, or classes."""
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+import numpy as np
+
+from scalemix.tables.cells import number, numbers, says_numbers, short, word
+from scalemix.tables.reading import InputError, Table, listing
+
+Task = Literal["regression", "classification"]
+# Whole numbers from 0 or 1 up to here, none left out, are taken for the labels of classes.
+MOST_LABELS = 10
+MOST_CLASSES = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """The name of the target, and its classes if it has any."""
+
+    name: str
+    classes: tuple[str, ...] | None
+    reason: str
+    """Why it was taken for what it is."""
+
+    @property
+    def task(self) -> Task:
+        return "regression" if self.classes is None else "classification"
+
+    def describe(self) -> str:
+        of = "" if self.classes is None else f" of {len(self.classes)} classes"
+        return f"{self.name}, {self.task}{of} ({self.reason})"
+
+    def encode(self, table: Table) -> np.ndarray:
+        """The numbers, or the classes counted from 0; or an `InputError` that names the row."""
+        _refuse_missing(table, self.name)
+        if self.classes is None:
+            return np.array(numbers(table, self.name))
+        places = {label: i for i, label in enumerate(self.classes)}
+        found = []
+        for row, cell in enumerate(table.column(self.name)):
+            label = _label(cell)
+            if label not in places:
+                raise table.error(
+                    row,
+                    self.name,
+                    f"{short(cell)} is none of the classes that the model knows: "
+                    f"{listing(self.classes)}.",
+                )
+            found.append(places[label])
+        return np.array(found, np.int32)
+
+    def to_json(self) -> dict[str, Any]:
+        classes = None if self.classes is None else list(self.classes)
+        return {"name": self.name, "classes": classes, "reason": self.reason}
+
+    @staticmethod
+    def from_json(said: Any) -> "Target":
+        classes = said["classes"]
+        classes = None if classes is None else tuple(str(label) for label in classes)
+        return Target(str(said["name"]), classes, str(said["reason"]))
+
+
+def learn_target(table: Table, name: str, task: Task | None) -> Target:
+    """What kind of target a column is, found or said, or an `InputError` if it can be none."""
+    cells = table.column(name)
+    _refuse_missing(table, name)
+    numeric = says_numbers(cells)
+    reason = "as asked" if task is not None else ""
+    if task is None:
+        task, reason = _find_task(cells) if numeric else ("classification", "it is text")
+    if task == "regression" or numeric:
+        values = numbers(table, name)
+        if task == "regression":
+            if len(set(values)) == 1:
+                raise InputError(
+                    f"{table.path}, column {name!r}: the target is {values[0]:g} in every row: "
+                    f"there is nothing to learn."
+                )
+            return Target(name, None, reason)
+    labels = sorted({_label(cell) for cell in cells}, key=_order)
+    if len(labels) == 1:
+        raise InputError(
+            f"{table.path}, column {name!r}: every row is of one class, {short(labels[0])}: there "
+            f"is nothing to tell apart."
+        )
+    if len(labels) > min(MOST_CLASSES, max(2, 0.5 * len(cells))):
+        raise InputError(
+            f"{table.path}, column {name!r}: {len(labels)} different values, such as "
+            f"{short(labels[0])}, in {len(cells)} rows are too many for classes."
+        )
+    return Target(name, tuple(labels), reason)
+
+
+def _find_task(cells: list[str | None]) -> tuple[Task, str]:
+    values = {number(cell) for cell in cells if cell is not None} - {None}
+    if len(values) == 2:
+        return "classification", "two different numbers; --task regression for the other"
+    labels = {float(i) for i in range(len(values))}
+    counted = values in (labels, {label + 1 for label in labels})
+    # Labels come back; numbers that happen to be whole need not.
+    if counted and 1 < len(values) <= min(MOST_LABELS, len(cells) // 2):
+        return "classification", "few whole numbers; --task regression for the other"
+    return "regression", "numbers"
+
+
+def _refuse_missing(table: Table, name: str) -> None:
+    for row, cell in enumerate(table.column(name)):
+        if cell is None:
+            raise table.error(row, name, "the target is missing. Remove such rows.")
+
+
+def _label(cell: str | None) -> str:
+    """The text of a class. 1 and 1.0 are one, whichever program wrote them."""
+    text = word(cell or "")
+    value = number(text)
+    whole = value is not None and math.isfinite(value) and value == int(value)
+    return str(int(value)) if whole and value is not None else text
+
+
+def _order(label: str) -> tuple[float, str]:
+    value = number(label)
+    return (math.inf if value is None else value, label)

@@ -1,0 +1,148 @@
+"""Bad input: exit code 2, one line that says where, and no file left behind."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import SMALL, run, write_table
+
+GOOD = "a,b,y\n" + "".join(f"{i},{i * i % 7},{i * 0.5}\n" for i in range(20))
+
+
+def lines_with(line: int, text: str) -> str:
+    """The good table, with another text on one line, as editors count them."""
+    lines = GOOD.splitlines()
+    lines[line - 1] = text
+    return "\n".join(lines) + "\n"
+
+
+BAD_TABLES = {
+    "no such column": (GOOD, ["-t", "price"], ["no column 'price'", "'a', 'b', 'y'"]),
+    "text in a numeric column": (lines_with(5, "3,oops,1.5"), [], ["line 5", "'b'", "'oops'"]),
+    "text in the target": (lines_with(7, "5,4,cheap"), [], ["line 7", "'y'", "'cheap'"]),
+    "empty file": ("", [], ["empty"]),
+    "header only": ("a,b,y\n", [], ["no rows"]),
+    "one class": ("a,y\n" + "1,x\n2,x\n" * 5, [], ["'y'", "one class, 'x'"]),
+    "NaN target": (lines_with(4, "2,4,NaN"), [], ["line 4", "'y'", "missing"]),
+    "empty target": (lines_with(4, "2,4,"), [], ["line 4", "'y'", "missing"]),
+    "infinite value": (lines_with(9, "7,inf,3.5"), [], ["line 9", "'b'", "infinite"]),
+    "infinite target": (lines_with(9, "7,0,-inf"), [], ["line 9", "'y'", "infinite"]),
+    "not a CSV": ("Dear all,\nthe data, as\npromised, are, here\n", [], ["line 3", "3 values"]),
+    "binary": (bytes(range(256)), [], ["not a CSV"]),
+    "duplicate columns": ("a,a,y\n1,2,3\n", [], ["two columns with the name 'a'"]),
+    "target alone": ("y\n1\n2.5\n3\n", [], ["nothing to predict 'y' from"]),
+    "constant target": ("a,y\n1,2\n2,2\n3,2\n", [], ["'y'", "2 in every row"]),
+    "no such column to ignore": (GOOD, ["--ignore", "z"], ["no column 'z'"]),
+    "unknown prior": (GOOD, ["--prior", "flat"], ["prior must be one of", "'flat'"]),
+    "unknown mixture": (GOOD, ["--mixture", "cauchy"], ["mixture must be one of"]),
+    "no widths": (GOOD, ["--hidden", "wide"], ["--hidden takes widths", "'wide'"]),
+    "unequal residual widths": (GOOD, ["--hidden", "8,4"], ["one width"]),
+    "no such folder": (GOOD, ["-o", "nowhere/model.scalemix"], ["no folder 'nowhere'"]),
+    "a folder as output": (GOOD, ["-o", "."], ["it is a folder"]),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_fit_refuses_bad_tables_in_one_line(case, tmp_path, monkeypatch):
+    content, options, says = BAD_TABLES[case]
+    monkeypatch.chdir(tmp_path)
+    data = Path("data.csv")
+    data.write_bytes(content if isinstance(content, bytes) else content.encode())
+    target = [] if "-t" in options else ["-t", "y"]
+    ran = run("fit", data, *target, *SMALL, "--quiet", *options)
+    check_refused(ran, says)
+    if "--" not in "".join(options) and "-o" not in options:
+        assert "data.csv" in ran.err
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+def check_refused(ran, says) -> None:
+    assert (ran.code, ran.out) == (2, ""), ran
+    assert ran.err.startswith("Error: ")
+    assert ran.err.count("\n") == 1
+    for text in says:
+        assert text in ran.err
+
+
+def test_a_missing_file_is_named(tmp_path):
+    check_refused(run("fit", tmp_path / "no.csv", "-t", "y"), ["no.csv", "no such file"])
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("size,town\n1,Ulm\n", ["no column 'sold', 'new'", "fitted with"]),
+        ("size,town,sold,new,price\nbig,Ulm,2024-01-01,True,1\n", ["line 2", "'size'", "'big'"]),
+        ("size,town,sold,new,price\n1,Ulm,May,True,1\n", ["line 2", "'sold'", "not a date"]),
+        ("size,town,sold,new,price\n1,Ulm\n", ["line 2", "2 values"]),
+        ("", ["empty"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["predict", "evaluate", "report"])
+def test_other_tables_than_the_models_are_refused(command, content, says, regression, tmp_path):
+    data, output = tmp_path / "new.csv", tmp_path / "out.html"
+    data.write_text(content, encoding="utf-8")
+    more = [] if command == "evaluate" else ["-o", output]
+    check_refused(run(command, regression.model, data, *more), [*says, "new.csv"])
+    assert not output.exists()
+
+
+def test_evaluation_needs_the_target(regression, tmp_path):
+    data = tmp_path / "new.csv"
+    data.write_text("size,town,sold,new\n1,Ulm,2024-01-01,True\n", encoding="utf-8")
+    check_refused(run("evaluate", regression.model, data), ["new.csv", "no column 'price'"])
+
+
+def test_a_class_that_was_never_seen_is_named(classification, tmp_path):
+    data = tmp_path / "new.csv"
+    data.write_text("size,town,sold,new,mood\n1,Ulm,2024-01-01,True,fair\n", encoding="utf-8")
+    check_refused(run("evaluate", classification.model, data), ["line 2", "'mood'", "'fair'"])
+
+
+@pytest.mark.parametrize("damage", ["truncated", "garbage", "missing", "folder", "header"])
+@pytest.mark.parametrize("command", ["predict", "evaluate", "report", "info", "prune"])
+def test_damaged_models_are_refused(command, damage, regression, tmp_path):
+    model, output = tmp_path / "bad.scalemix", tmp_path / "out"
+    content = regression.model.read_bytes()
+    if damage == "folder":
+        model.mkdir()
+    elif damage != "missing":
+        # In the header a digit is changed, which its digest finds.
+        changed = content.replace(b"num_members", b"num_nembers", 1)
+        texts = {"truncated": content[: len(content) // 20], "garbage": bytes(range(256)) * 9}
+        model.write_bytes(texts.get(damage, changed))
+    more = {"predict": [regression.data], "evaluate": [regression.data], "prune": ["-o", output]}
+    ran = run(command, model, *more.get(command, []), *(["-o", output] * (command == "report")))
+    check_refused(ran, ["bad.scalemix"])
+    assert not output.exists()
+
+
+def test_a_probability_is_one(regression):
+    check_refused(run("predict", regression.model, regression.data, "--interval", "90"), ["90.0"])
+
+
+def test_what_is_unexpected_is_short_and_whole_with_debug(regression, monkeypatch):
+    def fail(path):
+        raise RuntimeError("a pipe\nburst")
+
+    monkeypatch.setattr("scalemix.cli.predict.read_model", fail)
+    ran = run("evaluate", regression.model, regression.data)
+    assert ran.code == 1
+    assert ran.err.splitlines()[0] == "Unexpected RuntimeError: a pipe burst"
+    assert "Traceback" not in ran.err
+    ran = run("evaluate", regression.model, regression.data, "--debug")
+    assert (ran.code, "Traceback" in ran.err) == (1, True)
+
+
+def test_a_failing_disk_leaves_the_earlier_model_and_no_parts(regression, tmp_path, monkeypatch):
+    data, model = write_table(tmp_path / "data.csv"), tmp_path / "model.scalemix"
+    model.write_text("earlier")
+
+    def fail(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("os.fsync", fail)
+    ran = run("predict", regression.model, data, "-o", model, "--quiet")
+    assert (ran.code, ran.err) == (2, "Error: disk full\n")
+    assert model.read_text() == "earlier"
+    assert len(list(tmp_path.iterdir())) == 2

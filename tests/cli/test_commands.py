@@ -1,0 +1,211 @@
+"""What commands do when all is well."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+import scalemix
+from scalemix.tables import read_table
+from tests.cli.conftest import run, write_table
+
+FIGURES = {
+    "rmse", "mae", "r2", "log_likelihood", "crps", "coverage", "width", "calibration_error",
+}  # fmt: skip
+
+
+def test_fit_says_what_it_did_and_how_good_it_is(regression):
+    code, out, err = regression.ran
+    assert code == 0
+    assert "target: price, regression (numbers)" in err
+    assert "categories, one-hot: town (3), new (2)" in err
+    assert "dates, as days: sold" in err
+    assert "left out: mood (as asked)" in err
+    assert "'size': 4 missing, taken as the median" in err
+    assert "training on 72 rows and 7 inputs, 8 held out" in err
+    assert "8 held-out rows" in out
+    assert "RMSE" in out
+    assert sorted(path.name for path in regression.folder.iterdir()) == [
+        "data.csv", "first.html", "model.scalemix",
+    ]  # fmt: skip
+
+
+def test_json_is_all_that_stdout_has(classification):
+    found = classification.ran.json
+    assert found["task"] == "classification"
+    assert found["rows"] == {"trained": 72, "held_out": 8}
+    assert found["columns"]["target"]["classes"] == ["bad", "good"]
+    assert set(found["figures"]) == {
+        "accuracy", "baseline_accuracy", "log_likelihood", "brier", "expected_calibration_error",
+    }  # fmt: skip
+
+
+def test_evaluate_takes_the_held_out_rows_of_the_same_file_and_all_of_another(regression):
+    same = run("evaluate", regression.model, regression.data, "--json")
+    assert same.code == 0
+    assert same.json["rows"] == 8
+    info = run("info", regression.model, "--json").json
+    kept = info["metadata"]["table"]["figures"]
+    assert set(kept) == FIGURES
+    assert same.json["figures"] == pytest.approx(kept, rel=1e-5)
+    other = write_table(regression.folder / "other.csv", num=20, seed=1)
+    ran = run("evaluate", regression.model, other)
+    other.unlink()
+    assert ran.code == 0
+    assert "20 rows of other.csv" in ran.out
+    assert "best near 90%" in ran.out
+
+
+def test_figures_are_those_of_the_posterior(regression):
+    posterior, metadata = scalemix.storage.read(regression.model)
+    entry = metadata["table"]
+    table = read_table(regression.data)
+    from scalemix.cli.models import Source
+    from scalemix.tables import Columns
+
+    columns, source = Columns.from_json(entry["columns"]), Source(**entry["source"])
+    rows, held = source.split()
+    assert sorted([*rows, *held]) == list(range(80))
+    part = table.take(held)
+    errors = posterior.predict(columns.encode(part).x).mean - columns.target.encode(part)
+    assert entry["figures"]["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-5)
+
+
+def test_predictions_come_in_order_as_csv_parquet_and_json(regression, tmp_path):
+    data = write_table(tmp_path / "new.csv", num=5, seed=2)
+    printed = run("predict", regression.model, data, "--keep", "town")
+    assert printed.code == 0
+    rows = list(csv.DictReader(printed.out.splitlines()))
+    assert [row["town"] for row in rows] == [
+        cell or "" for cell in read_table(data).columns["town"]
+    ]
+    assert list(rows[0]) == ["town", "prediction", "std", "lower", "upper"]
+    for row in rows:
+        assert float(row["lower"]) < float(row["prediction"]) < float(row["upper"])
+    assert run("predict", regression.model, data, "-o", tmp_path / "out.parquet").code == 0
+    table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
+    said = run("predict", regression.model, data, "--json", "--quiet")
+    assert said.err == ""
+    assert said.json["predictions"] == table
+    np.testing.assert_allclose(
+        table["prediction"], [float(row["prediction"]) for row in rows], rtol=1e-5
+    )
+    narrow = run("predict", regression.model, data, "--json", "--interval", "0.5").json
+    assert np.all(np.array(narrow["predictions"]["upper"]) < np.array(table["upper"]))
+
+
+def test_classes_come_with_their_probabilities(classification, tmp_path):
+    output = tmp_path / "out.csv"
+    assert run("predict", classification.model, classification.data, "-o", output).code == 0
+    rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
+    assert list(rows[0]) == ["prediction", "probability", "p(bad)", "p(good)"]
+    for row in rows:
+        both = float(row["p(bad)"]), float(row["p(good)"])
+        assert sum(both) == pytest.approx(1, abs=1e-5)
+        assert float(row["probability"]) == max(both)
+        assert row["prediction"] == ("good" if both[1] > both[0] else "bad")
+
+
+def test_unknown_categories_are_said_aloud(regression, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("size,town,sold,new\n1,Paris,2024-01-01,true\n", encoding="utf-8")
+    ran = run("predict", regression.model, new)
+    assert ran.code == 0
+    assert "'town': unknown 'Paris', taken as no category" in ran.err
+
+
+def test_info_tells_of_table_and_network(regression):
+    ran = run("info", regression.model)
+    assert ran.code == 0
+    for text in ("1 x ResNet", "fitted to", "data.csv, 72 rows; 8 held out", "Bernoulli", "RMSE"):
+        assert text in ran.out
+
+
+def test_info_takes_files_that_python_wrote_and_predict_says_what_they_lack(regression, tmp_path):
+    path = tmp_path / "bare.scalemix"
+    scalemix.load(regression.model).save(path)
+    assert run("info", path, "--json").json["network"] == "ResNet"
+    ran = run("predict", path, regression.data)
+    assert ran.code == 2
+    assert "was not made by `scalemix fit`" in ran.err
+
+
+def test_prune_writes_a_model_that_predicts_nearly_the_same(regression, tmp_path):
+    small = tmp_path / "small.scalemix"
+    ran = run("prune", regression.model, "-o", small, "--data", regression.data, "--json")
+    assert ran.code == 0
+    before, after = ran.json["num_parameters"]
+    assert 0 < after <= before
+    one = run("predict", regression.model, regression.data, "--json").json["predictions"]
+    other = run("predict", small, regression.data, "--json").json["predictions"]
+    spread = np.std(one["prediction"])
+    change = np.abs(np.array(one["prediction"]) - np.array(other["prediction"])).max()
+    # Means of a hundred draws of noise, not of the same.
+    assert change < spread
+    assert run("info", small, "--json").json["metadata"]["table"]["figures"] == {}
+    assert run("prune", regression.model, "-o", small, "--tolerance", "0.1").code == 2
+
+
+def test_priors_lists_every_family_and_draws_them(tmp_path):
+    from scalemix.recipes import MIXTURES
+
+    picture = tmp_path / "families.png"
+    ran = run("priors", "--json", "--plot", "-o", picture)
+    assert [row["mixture"] for row in ran.json["families"]] == list(MIXTURES)
+    assert {row["mixture"]: row["weight"] for row in ran.json["families"]}["half-cauchy"] == (
+        "horseshoe"
+    )
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert run("priors", "--plot", "-o", tmp_path / "families.doc").code == 2
+    assert "spike and slab" in run("priors").out
+
+
+def test_the_demo_compares_two_fits_and_writes_a_report(tmp_path):
+    report = tmp_path / "demo.html"
+    ran = run("demo", "--steps", "20", "-o", report, "--json", "--quiet")
+    assert ran.code == 0, ran.err
+    fits = ran.json["fits"]
+    assert list(fits) == ["Noise training", "Variational EM"]
+    for figures in fits.values():
+        assert {"rmse", "log_likelihood", "crps", "coverage"} <= set(figures)
+        assert 0 <= figures["effective_depth"] <= 2
+        assert 0 < figures["parameters_after_pruning"] <= figures["parameters"]
+    assert "Variational EM" in report.read_text(encoding="utf-8")
+
+
+def test_help_comes_without_jax():
+    code = (
+        "import sys; from scalemix.cli.app import app; app(['fit', '--help'], "
+        "standalone_mode=False); assert 'jax' not in sys.modules and 'numpy' in sys.modules"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert "--target" in ran.stdout
+
+
+def test_without_typer_there_is_a_line_on_what_to_install():
+    code = "import sys; sys.modules['typer'] = None; from scalemix.cli import main; main()"
+    ran = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert ran.stderr.strip() == 'The command line needs typer: pip install "scalemix[cli]"'
+
+
+def test_settings_of_the_network_reach_it(tmp_path):
+    data = write_table(tmp_path / "data.csv")
+    ran = run(
+        "fit", data, "-t", "price", "-o", tmp_path / "m", "--inference", "em", "--prior", "ard",
+        "--mixture", "half-cauchy", "--hidden", "5,4", "--no-residual", "--members", "2",
+        "--steps", "5", "--holdout", "0", "--seed", "3", "--batch-size", "16", "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.err
+    assert ran.json["figures"] == {}
+    info = run("info", tmp_path / "m", "--json").json
+    assert (info["network"], info["num_members"], info["num_steps"]) == ("MLP", 2, 5)
+    assert info["prior"] == dict.fromkeys(info["prior"], "ARD(HalfCauchy(scale=1), scale=1)")
+    assert json.dumps(info["metadata"]["table"]["settings"]["hidden"]) == "[5, 4]"
+    ran = run("evaluate", tmp_path / "m", data)
+    assert ran.code == 2
+    assert "fitted to all of its rows" in ran.err

@@ -1,0 +1,170 @@
+"""The paper's tables and figures, on short runs."""
+
+import dataclasses
+import json
+
+import jax
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import scalemix as sx
+from scalemix.cli.app import app
+from scalemix.reproduce import PLANS, Plan, page, reproduce, write_page
+from scalemix.reproduce.cells import fit_dropout, measure
+from scalemix.reproduce.published import DROPOUT, PAPER, SETS
+
+PLAN = Plan("test", 2, 20, 20, 32, 128)
+
+
+def quietly(target, folder, plan=PLAN, **arguments):
+    return reproduce(
+        target, plan, folder, sets=["yacht"], say=lambda _: None, progress=False, **arguments
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    made = tmp_path_factory.mktemp("reproduction")
+    quietly("all", made)
+    return made
+
+
+def test_every_table_and_figure_is_made(folder):
+    content = json.loads((folder / "results.json").read_text())
+    methods = {name.split("/")[2] for name in content["cells"]}
+    assert methods == {
+        "lower_bound", "importance_weighted", "tail_adaptive", "ARD", "ADD", "ARD-ADD"
+    }  # fmt: skip
+    for cell in content["cells"].values():
+        assert len(cell["splits"]) == 2
+        for row in cell["splits"]:
+            # A single draw errs at least as much, on average, as its mean does in absolute terms.
+            assert np.isfinite([row["rmse"], row["paper_rmse"], row["log_likelihood"]]).all()
+    assert {"plan", "hardware", "commit", "jax"} <= content.keys()
+    for figure in ("figure1a", "figure1b", "figure2"):
+        assert (folder / f"{figure}.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert "<svg" in (folder / f"{figure}.svg").read_text()
+    tables = (folder / "results.md").read_text()
+    mean = np.mean([r["rmse"] for r in content["cells"]["table2/yacht/ARD"]["splits"]])
+    assert f"{mean:.3f}" in tables
+
+
+def test_the_page_is_made_of_the_results(folder, tmp_path):
+    content = json.loads((folder / "results.json").read_text())
+    write_page(content, tmp_path / "page.md")
+    text = (tmp_path / "page.md").read_text()
+    assert page.tables(content) in text
+    assert content["commit"][:12] in text
+    assert "{" not in text.replace("{-1, 3}", "")
+
+
+def test_finished_cells_are_not_run_again(folder, tmp_path, monkeypatch):
+    content = json.loads((folder / "results.json").read_text())
+    # As if the run had been cut off before its last cell.
+    last = "table2/yacht/ARD-ADD"
+    partial = content | {"cells": {n: c for n, c in content["cells"].items() if n != last}}
+    (tmp_path / "results.json").write_text(json.dumps(partial))
+    made = []
+
+    def counted(table, method, *rest):
+        made.append(method)
+        return measure(table, method, *rest)
+
+    monkeypatch.setattr("scalemix.reproduce.run.measure", counted)
+    again = quietly("table2", tmp_path)
+    assert made == ["ARD-ADD"]
+    assert again["cells"][last]["splits"] == content["cells"][last]["splits"]
+
+
+def test_test_rows_reach_neither_training_nor_choice():
+    data = sx.data.load("yacht")
+    splits = sx.data.splits(len(data.y))[:1]
+    test = splits[0][1]
+    poisoned = data._replace(x=data.x.copy(), y=data.y.copy())
+    poisoned.x[test] = 1e6
+    poisoned.y[test] = -1e6
+    plan = dataclasses.replace(PLAN, num_splits=1)
+    clean, other = (fit_dropout(d, splits, plan, "lower_bound", False) for d in (data, poisoned))
+    assert clean.chosen == other.chosen
+    for a, b in zip(
+        jax.tree.leaves(clean.posteriors[0].model.weights),
+        jax.tree.leaves(other.posteriors[0].model.weights),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    assert clean.posteriors[0].scaling.y_mean == other.posteriors[0].scaling.y_mean
+
+
+def test_another_plan_or_a_foreign_file_is_refused(folder, tmp_path):
+    with pytest.raises(ValueError, match="results of another plan"):
+        quietly("table1", folder, PLANS["quick"])
+    (tmp_path / "results.json").write_text("[]")
+    with pytest.raises(ValueError, match="no results file"):
+        quietly("table1", tmp_path)
+    with pytest.raises(ValueError, match="no 'table3'"):
+        quietly("table3", tmp_path)
+    with pytest.raises(ValueError, match="data_dir"):
+        reproduce("table1", PLAN, tmp_path, sets=["protein"])
+
+
+def test_the_command_line_shows_what_is_there(folder, monkeypatch):
+    monkeypatch.setitem(PLANS, "quick", PLAN)
+    arguments = ["table2", "--quick", "--sets", "yacht", "-o", str(folder)]
+    shown = CliRunner().invoke(app, ["reproduce", *arguments])
+    assert shown.exit_code == 0
+    assert "table2/yacht/ARD-ADD" in shown.stdout
+    machines = CliRunner().invoke(app, ["reproduce", *arguments, "--json"])
+    assert json.loads(machines.stdout) == json.loads((folder / "results.json").read_text())
+    for bad in (["table9"], ["table1", "--quick", "--cpu-budget"], ["table1", "--sets", "nosuch"]):
+        assert CliRunner().invoke(app, ["reproduce", *bad, "-o", str(folder)]).exit_code == 2
+
+
+def test_what_counts_as_reached():
+    def cell(*values):
+        return {"splits": [{"paper_rmse": v, "log_likelihood": v, "rmse": v} for v in values]}
+
+    # Yacht under ARD: .691, plus or minus .12.
+    assert page.reaches(cell(0.80, 0.80), "ARD", "paper_rmse", "yacht")
+    assert not page.reaches(cell(0.82, 0.82), "ARD", "paper_rmse", "yacht")
+    assert page.reaches(cell(-1.30, -1.30), "tail_adaptive", "log_likelihood", "yacht")
+    assert not page.reaches(cell(-1.50, -1.50), "tail_adaptive", "log_likelihood", "yacht")
+    # Dropout on boston: 2.90 with a standard error of .18, of which two are allowed.
+    assert page.reaches(cell(3.2, 3.2), "lower_bound", "rmse", "boston")
+    assert not page.reaches(cell(3.3, 3.3), "lower_bound", "rmse", "boston")
+    assert page.reaches(cell(1.0, 2.0), "ARD", "rmse", "boston") is None
+
+
+def test_published_numbers_cover_every_set():
+    for source in (*PAPER.values(), DROPOUT):
+        for numbers in source.values():
+            assert tuple(numbers) == SETS
+
+
+def test_sets_in_the_public_layout_are_read(tmp_path):
+    inner = tmp_path / "toy" / "data"
+    inner.mkdir(parents=True)
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(30, 4))
+    np.savetxt(inner / "data.txt", table)
+    np.savetxt(inner / "index_features.txt", [0, 2, 3])
+    np.savetxt(inner / "index_target.txt", [1])
+    for i in range(2):
+        order = rng.permutation(30)
+        np.savetxt(inner / f"index_train_{i}.txt", order[:27])
+        np.savetxt(inner / f"index_test_{i}.txt", order[27:])
+    data, splits = sx.data.read_public(tmp_path / "toy")
+    np.testing.assert_allclose(data.x, table[:, [0, 2, 3]])
+    np.testing.assert_allclose(data.y, table[:, 1])
+    assert data.name == "toy"
+    assert len(splits) == 2
+    assert sorted(np.concatenate(splits[1])) == list(range(30))
+    np.savetxt(inner / "index_target.txt", [9])
+    with pytest.raises(ValueError, match="names a row or a column"):
+        sx.data.read_public(tmp_path / "toy")
+    (inner / "data.txt").write_text("a b c")
+    with pytest.raises(ValueError, match="not a table of numbers"):
+        sx.data.read_public(tmp_path / "toy")
+    (inner / "data.txt").unlink()
+    with pytest.raises(ValueError, match="is missing"):
+        sx.data.read_public(tmp_path / "toy")

@@ -1,0 +1,165 @@
+"""From columns to the inputs of a network."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scalemix.tables import Columns, InputError, Table, learn_columns
+
+
+def table(**columns) -> Table:
+    num = len(next(iter(columns.values())))
+    places = [f"line {i + 2}" for i in range(num)]
+    return Table(Path("data.csv"), columns, places, "digest")
+
+
+TRAIN = table(
+    size=["1", "2", None, "6"],
+    kind=["b", "a", None, "a"],
+    sold=["2024-01-01", "2024-01-03", "2024-01-02", "2024-01-02"],
+    flag=["True", "FALSE", "true", "false"],
+    same=["1", "1", "1", "1"],
+    hollow=[None, None, None, None],
+    price=["1.5", "2", "3", "4"],
+)
+
+
+def test_numbers_are_centred_on_the_median_and_missing_ones_sit_there():
+    columns = learn_columns(TRAIN, "price")
+    x = columns.encode(TRAIN).x
+    assert columns.features == [
+        "size", "kind = a", "kind = b", "sold", "flag = false", "flag = true",
+    ]  # fmt: skip
+    spread = np.std([1, 2, 6])
+    np.testing.assert_allclose(x[:, 0], np.array([-1, 0, 0, 4]) / spread)
+    np.testing.assert_array_equal(x[:, 1:3], [[0, 1], [1, 0], [0, 0], [1, 0]])
+    # Dates are days: the second is two after the first.
+    assert x[1, 3] - x[0, 3] == pytest.approx(2 / np.std([0, 2, 1, 1]))
+    np.testing.assert_array_equal(x[:, 5], [1, 0, 1, 0])
+    assert columns.left_out == {"same": "the same in every row", "hollow": "empty"}
+    np.testing.assert_array_equal(columns.target.encode(TRAIN), [1.5, 2, 3, 4])
+
+
+def test_large_offsets_keep_their_precision():
+    start = 1_700_000_000
+    stamps = table(t=[str(start + i) for i in range(5)], y=list("12435"))
+    columns = learn_columns(stamps, "y", task="regression")
+    x = columns.encode(stamps).x.astype(np.float32)
+    np.testing.assert_allclose(x[:, 0], np.arange(-2, 3) / np.sqrt(2), rtol=1e-6)
+
+
+def test_columns_survive_json():
+    for target in ("price", "kind"):
+        kept = table(**{n: [c or "a" for c in TRAIN.columns[n]] for n in ("sold", "kind", "price")})
+        columns = learn_columns(kept, target, ignore=["sold"] if target == "price" else [])
+        again = Columns.from_json(json.loads(json.dumps(columns.to_json())))
+        assert again == columns
+
+
+@pytest.mark.parametrize("damage", [{}, {"inputs": 3}, [], {"inputs": [{"kind": "numeric"}]}])
+def test_damaged_descriptions_are_refused(damage):
+    with pytest.raises(ValueError, match="damaged"):
+        Columns.from_json(damage)
+
+
+def test_medians_and_categories_come_from_the_given_rows_alone():
+    data = table(a=["1", "3", "100"], k=["x", "y", "z"], y=["1", "2", "5"])
+    columns = learn_columns(data, "y", rows=[0, 1])
+    encoded = columns.encode(data)
+    assert columns.features == ["a", "k = x", "k = y"]
+    np.testing.assert_allclose(encoded.x[2], [98, 0, 0])
+    assert encoded.remarks == ["'k': unknown 'z', taken as no category"]
+
+
+def test_what_is_missing_or_unknown_is_said():
+    columns = learn_columns(TRAIN, "price", ignore=["sold"])
+    new = table(size=[None, "2"], kind=["c", None], flag=["true", "true"])
+    assert columns.encode(new).remarks == [
+        "'size': 1 missing, taken as the median",
+        "'kind': 1 missing, taken as no category",
+        "'kind': unknown 'c', taken as no category",
+    ]
+
+
+def test_text_that_differs_in_most_rows_and_rare_categories_are_left_out():
+    rows = range(200)
+    data = table(
+        name=[f"person {i}" for i in rows],
+        town=[f"town {min(i % 50, i % 40)}" for i in rows],
+        y=[str(i) for i in rows],
+    )
+    columns = learn_columns(data, "y")
+    assert "different in most rows" in columns.left_out["name"]
+    assert len(columns.features) == 30
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "classes"),
+    [
+        (["1.5", "2", "7"], "regression", None),
+        (["3", "4", "5", "6", "7", "8"], "regression", None),
+        (["0", "1", "1", "0"], "classification", ("0", "1")),
+        (["3", "8", "3", "8"], "classification", ("3", "8")),
+        (["2", "1.0", "3", "1", "2", "3"], "classification", ("1", "2", "3")),
+        (["no", "yes", "yes", "no"], "classification", ("no", "yes")),
+        (["True", "false", "TRUE", "false"], "classification", ("false", "true")),
+    ],
+)
+def test_the_task_is_found_from_the_target(cells, task, classes):
+    data = table(a=[str(i) for i in range(len(cells))], y=cells)
+    target = learn_columns(data, "y").target
+    assert (target.task, target.classes) == (task, classes)
+    said = learn_columns(data, "y", task="classification" if classes else "regression").target
+    assert (said.classes, said.reason) == (classes, "as asked")
+
+
+def test_classes_are_counted_from_zero_in_their_order():
+    data = table(a=["1", "2", "3", "4"], y=["10", "9", "9.0", "10"])
+    target = learn_columns(data, "y").target
+    np.testing.assert_array_equal(target.encode(data), [1, 0, 0, 1])
+    with pytest.raises(InputError, match="line 2, column 'y': '11' is none of the classes"):
+        target.encode(table(y=["11"]))
+
+
+NINE = [str(i) for i in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "says"),
+    [
+        ({"a": NINE}, {}, "there is no column 'y'. There are: 'a'."),
+        ({"a": [*NINE, "x"], "y": [*NINE, "20"]}, {}, "line 11, column 'a': 'x' is not a number."),
+        ({"a": NINE, "y": [*NINE[:-1], "inf"]}, {}, "line 10, column 'y': 'inf' is infinite"),
+        ({"a": [*NINE[:-1], "-1e400"], "y": NINE}, {}, "line 10, column 'a': '-1e400' is inf"),
+        ({"a": NINE, "y": [*NINE[:-1], None]}, {}, "line 10, column 'y': the target is missing"),
+        ({"a": NINE, "y": ["5"] * 9}, {}, "5 in every row"),
+        ({"a": NINE, "y": ["x"] * 9}, {}, "one class, 'x'"),
+        ({"a": NINE, "y": [f"t{i}" for i in range(9)]}, {}, "9 different values, such as 't0'"),
+        ({"a": NINE, "y": ["x", "y"] * 4 + ["x"]}, {"task": "regression"}, "'x' is not a number"),
+        ({"a": ["1"] * 9, "y": NINE}, {}, "nothing to predict 'y' from"),
+        ({"y": NINE}, {}, "nothing to predict 'y' from (no other column)"),
+        ({"a": NINE, "y": NINE}, {"ignore": ["b"]}, "there is no column 'b'"),
+    ],
+)
+def test_bad_columns_are_refused_with_their_place(columns, options, says):
+    with pytest.raises(InputError) as error:
+        learn_columns(table(**columns), "y", **options)
+    assert says in str(error.value)
+    assert str(error.value).startswith("data.csv")
+
+
+def test_a_column_of_labels_may_be_declared_one():
+    data = table(a=[*NINE, "x"], y=[*NINE, "20"])
+    assert "a = x" in learn_columns(data, "y", categorical=["a"]).features
+
+
+def test_other_columns_than_those_of_training_are_refused():
+    columns = learn_columns(TRAIN, "price")
+    with pytest.raises(InputError, match="no column 'size', 'kind', 'sold', which the model"):
+        columns.encode(table(flag=["true"], price=["1"]))
+    with pytest.raises(InputError, match="line 2, column 'size': 'big' is not a number"):
+        columns.encode(table(size=["big"], kind=["a"], sold=["2024-01-01"], flag=["true"]))
+    with pytest.raises(InputError, match="column 'sold': '1 May' is not a date"):
+        columns.encode(table(size=["1"], kind=["a"], sold=["1 May"], flag=["true"]))

@@ -1,0 +1,94 @@
+"""Files as columns of text."""
+
+import datetime
+from pathlib import Path
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+from scalemix.tables import InputError, read_table
+
+
+def write(folder: Path, content: str | bytes, name: str = "data.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_cells_are_trimmed_and_missing_ones_are_none(tmp_path):
+    table = read_table(write(tmp_path, "a, b ,c\n1, x ,NA\n,?,3\n"))
+    assert table.columns == {"a": ["1", None], "b": ["x", None], "c": [None, "3"]}
+    assert table.places == ["line 2", "line 3"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_the_separator_is_found(tmp_path, separator):
+    table = read_table(write(tmp_path, f"a{separator}b\n1{separator}2\n"))
+    assert table.columns == {"a": ["1"], "b": ["2"]}
+
+
+def test_places_count_blank_lines_and_lines_inside_quotes(tmp_path):
+    table = read_table(write(tmp_path, '\ufeffa,b\n1,"two\nlines"\n\n3,4\n'))
+    assert table.columns["b"] == ["two\nlines", "4"]
+    assert table.places == ["line 2", "line 5"]
+
+
+def test_a_column_without_a_name_is_left_out_and_said(tmp_path):
+    table = read_table(write(tmp_path, ",a\n0,1\n1,2\n"))
+    assert list(table.columns) == ["a"]
+    assert table.remarks == ("column 1 has no name, and is left out",)
+
+
+def test_parquet_says_what_csv_says(tmp_path):
+    columns = {
+        "number": [1.5, None],
+        "word": ["x", None],
+        "flag": [True, False],
+        "day": [datetime.date(2024, 1, 31), None],
+        "__index_level_0__": [7, 8],
+    }
+    path = tmp_path / "data.parquet"
+    parquet.write_table(pyarrow.table(columns), path)
+    table = read_table(path)
+    assert table.columns == {
+        "number": ["1.5", None],
+        "word": ["x", None],
+        "flag": ["True", "False"],
+        "day": ["2024-01-31", None],
+    }
+    assert table.places == ["row 1", "row 2"]
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("", "empty"),
+        ("\n \n", "empty"),
+        ("a,b\n", "no rows"),
+        ("a,a\n1,2\n", "two columns with the name 'a'"),
+        ("a,b\n1,2\n1,2,3\n", "line 3: it has 3 values, and the header 2 columns"),
+        ("a\n1\nb,c,d\n", "line 3: it has 3 values"),
+        (b"\x89PNG\r\n\x1a\n\x00\xff", "not a CSV file"),
+        (b"a,b\n1,2\n\x00,\x00\n", "line 3: it is not a CSV file"),
+        (b"a,b\n1,2\n1,\xff\n", "line 3: it is not a CSV file"),
+        (b"PK\x03\x04rest", "spreadsheet"),
+        (b"PAR1 and nothing else", "not a Parquet file"),
+        ('a,b\n1,"2\n', "not a CSV file"),
+        (",\n1,2\n", "none of its columns has a name"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_place(tmp_path, content, says):
+    path = write(tmp_path, content)
+    with pytest.raises(InputError) as error:
+        read_table(path)
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        read_table(tmp_path / "none.csv")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_table(tmp_path)

@@ -1,0 +1,156 @@
+"""Ensembles of candidates that held-out rows choose."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import scalemix as sx
+from scalemix.networks import MLP
+from scalemix.stacking import Candidate, apportion, stacking_weights
+
+KEY = jax.random.key(0)
+METHOD = sx.VariationalEM(steps=150, chunk_steps=50)
+PRIOR = sx.ARD(sx.InverseGamma(3.0, 3.0))
+
+
+def data(seed=0, num=80):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(num, 2))
+    return x, x[:, 0] + 0.1 * rng.normal(size=num)
+
+
+def candidates():
+    network = MLP(2, 2, 8, 1, key=KEY)
+    floors = (1e-3, 5.0)
+    return [
+        Candidate(
+            sx.Model(network, PRIOR, sx.likelihoods.StudentT(4.0, 6.0, floor=f, per_input=True)),
+            METHOD,
+        )
+        for f in floors
+    ]
+
+
+@pytest.fixture(scope="module")
+def stacked():
+    return sx.fit_stacked(
+        candidates(), *data(), key=KEY, num_members=5, num_trial_members=2, progress=False
+    )
+
+
+def test_weights_are_those_of_a_general_optimiser():
+    rng = np.random.default_rng(0)
+    log_probs, weight = rng.normal(size=(3, 200)) * 2, rng.uniform(size=200)
+
+    def negative(z):
+        shares = np.exp(z) / np.exp(z).sum()
+        return -np.sum(weight * np.log(shares @ np.exp(log_probs)))
+
+    best = minimize(negative, np.zeros(3), method="BFGS").x
+    expected = np.exp(best) / np.exp(best).sum()
+    np.testing.assert_allclose(stacking_weights(log_probs, weight), expected, atol=2e-3)
+
+
+def test_weights_hold_at_extreme_log_probs():
+    log_probs = np.array([[-1e30, -1.0, -2.0], [-5000.0, -900.0, -2.0], [-4000.0, -1e4, -2.0]])
+    shares = stacking_weights(log_probs, np.ones(3))
+    assert np.isfinite(shares).all()
+    assert shares.sum() == pytest.approx(1)
+    # The first row is explained by the third candidate alone, the second by the first.
+    assert shares[1] < 0.01
+
+
+@settings(derandomize=True, max_examples=100)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.integers(1, 40))
+def test_members_are_in_proportion(parts, total):
+    shares = np.array(parts) + 1e-3
+    shares = shares / shares.sum()
+    counts = apportion(shares, total)
+    assert counts.sum() == total
+    assert (np.abs(counts - shares * total) < 1).all()
+
+
+def test_a_candidate_that_explains_nothing_has_no_members(stacked):
+    # The second sees noise of fifty times the true size at least.
+    assert stacked.weights[0] > 0.99
+    np.testing.assert_array_equal(stacked.num_members, [5, 0])
+    assert stacked.scores[0] > stacked.scores[1] + 1
+    assert len(stacked.posterior.members) == 5
+    assert float(stacked.posterior.model.likelihood.floor) == pytest.approx(1e-3)
+
+
+def test_scores_are_on_the_scale_of_the_target(stacked):
+    x, y = data()
+    scaled = sx.fit_stacked(
+        candidates(), x, 10 * y, key=KEY, num_members=5, num_trial_members=2, progress=False
+    )
+    np.testing.assert_allclose(scaled.scores, stacked.scores - np.log(10), rtol=1e-4)
+
+
+def test_several_sets_at_once_are_the_same_fits(stacked):
+    sets = [data(), data(1)]
+    other = jax.random.key(1)
+    both = sx.fit_stacked_many(
+        [candidates(), candidates()],
+        [x for x, _ in sets],
+        [y for _, y in sets],
+        keys=[KEY, other],
+        num_members=5,
+        num_trial_members=2,
+        progress=False,
+    )
+    np.testing.assert_allclose(both[0].scores, stacked.scores, rtol=1e-3)
+    x = sets[0][0]
+    np.testing.assert_allclose(
+        both[0].posterior.predict(x).mean, stacked.posterior.predict(x).mean, rtol=1e-2, atol=1e-3
+    )
+
+
+def test_too_few_rows_to_hold_out_leave_all_candidates_equal():
+    x, y = data(num=12)
+    found = sx.fit_stacked(candidates(), x, y, key=KEY, num_members=4, progress=False)
+    np.testing.assert_allclose(found.weights, [0.5, 0.5])
+    np.testing.assert_array_equal(found.num_members, [2, 2])
+    assert np.isnan(found.scores).all()
+
+
+def test_a_finished_run_is_read_back(tmp_path, stacked):
+    path = tmp_path / "run"
+    arguments = {"key": KEY, "num_members": 5, "num_trial_members": 2, "checkpoint": path}
+    first = sx.fit_stacked(candidates(), *data(), **arguments)
+    again = sx.fit_stacked(candidates(), *data(), **arguments, resume=True)
+    x = data()[0]
+    np.testing.assert_array_equal(first.posterior.predict(x).mean, again.posterior.predict(x).mean)
+    np.testing.assert_array_equal(
+        first.posterior.predict(x).mean, stacked.posterior.predict(x).mean
+    )
+
+
+def test_the_defaults_are_temperatures_by_floors():
+    found = sx.default_candidates(MLP(2, 2, 8, 1, key=KEY), PRIOR, METHOD)
+    pairs = {(c.method.temperature, float(c.model.likelihood.floor)) for c in found}
+    assert len(pairs) == 6
+    classes = sx.default_candidates(
+        MLP(2, 3, 8, 1, key=KEY), PRIOR, METHOD, [sx.likelihoods.Categorical(3)]
+    )
+    assert sorted(c.method.temperature for c in classes) == [0.1, 0.3, 1.0]
+
+
+def test_bad_arguments_are_refused():
+    x, y = data()
+    good = candidates()
+    ensemble = [Candidate(m, dataclasses.replace(t, num_members=2)) for m, t in good]
+    for options, arguments, reason in [
+        ([], {}, "one candidate or more"),
+        (ensemble, {}, "leave num_members"),
+        (good, {"num_members": 0}, "num_members"),
+        (good, {"num_trial_members": 1.5}, "num_trial_members"),
+        (good, {"held_out": 1.0}, "held_out"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            sx.fit_stacked(options, x, y, key=KEY, **arguments)
