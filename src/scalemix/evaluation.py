@@ -22,8 +22,9 @@ class Measure:
     meaning: str
 
     def show(self, value: float) -> str:
-        """The value as it stands in a table."""
-        return format(value, self.form)
+        """The value as it stands in a table; prices are no powers of ten."""
+        thousands = self.form.endswith("g") and 1e3 <= abs(value) < 1e9
+        return format(value, ",.0f" if thousands else self.form)
 
 
 MEASURES = {

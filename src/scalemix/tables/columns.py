@@ -190,6 +190,8 @@ def _learn_input(
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"
     if len(counts) > MOST_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
-        example = short(next(iter(counts)))
-        return f"text that is different in most rows, such as {example}"
+        example = next(iter(counts))
+        dated = set(example) <= set("0123456789/.-: ")
+        hint = "; dates are read as in 2024-01-31" if dated else ""
+        return f"text that is different in most rows, such as {short(example)}{hint}"
     return Categorical(name, tuple(sorted(w for w, _ in counts.most_common(MOST_CATEGORIES))))
