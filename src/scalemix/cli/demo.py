@@ -73,6 +73,7 @@ def demo(
             ("inputs", ", ".join(yacht.feature_names)),
         ],
         features=list(yacht.feature_names),
+        groups={name: [i] for i, name in enumerate(yacht.feature_names)},
         target=yacht.target_name,
         fits=fits,
         test=(yacht.x[test], yacht.y[test]),

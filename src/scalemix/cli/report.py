@@ -59,6 +59,7 @@ def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None
             *((name, text) for name, text in (line.split(": ", 1) for line in columns.describe())),
         ],
         features=columns.features,
+        groups=columns.groups,
         target=columns.target.name,
         fits=[
             Told(

@@ -3,7 +3,7 @@
 import base64
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # More rows than this make a picture of intervals no clearer.
 MOST_ROWS = 300
 LONGEST_NAME = 36
-# An inch of a picture takes so many pixels of the page, and has twice as many dots for fine screens.
+# Pixels of the page for an inch of a picture, which has twice as many dots for fine screens.
 SHOWN = 90
 DOTS = 2 * SHOWN
 
@@ -87,12 +87,15 @@ def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) ->
     return draw(paint, width=4.6, height=4.4)
 
 
-def relevance(values: np.ndarray, names: Sequence[str], top: int = 20) -> Image:
-    """Bars for the most relevant inputs."""
-    height = 1.2 + 0.26 * min(len(names), top + 1)
-    shown = [plain(name) for name in names]
+def bars(values: dict[str, float], label: str, top: int = 20) -> Image:
+    """A bar for each of the largest values."""
+    height = 1.2 + 0.26 * min(len(values), top + 1)
+    # Names that look alike once they are short still have a bar each.
+    names, sizes = [plain(name) for name in values], np.array(list(values.values()))
     return draw(
-        lambda axes: plots.relevance(values, shown, top=top, ax=axes[0]), width=6.4, height=height
+        lambda axes: plots.relevance(sizes, names, top=top, label=label, ax=axes[0]),
+        width=5.6,
+        height=height,
     )
 
 

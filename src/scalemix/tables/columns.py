@@ -82,6 +82,15 @@ class Columns:
         """What each input of the network is."""
         return [feature for column in self.inputs for feature in column.features]
 
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Which inputs of the network each column became, by number."""
+        ends = np.cumsum([0, *(len(column.features) for column in self.inputs)]).tolist()
+        return {
+            column.name: list(range(start, end))
+            for column, start, end in zip(self.inputs, ends[:-1], ends[1:], strict=True)
+        }
+
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table with these columns, or an `InputError`."""
         missing = [column.name for column in self.inputs if column.name not in table.columns]
