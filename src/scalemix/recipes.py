@@ -219,8 +219,8 @@ class Recipe:
             "checkpoint": checkpoint, "resume": resume,
         }  # fmt: skip
         if self.inference != "em":
-            build = self._noise_training if self.inference == "noise" else self._mcmc
-            return Fitted(fit(models[0], x, y, build(num_rows), **shared), ())
+            method = self._noise_training(num_rows) if self.inference == "noise" else self._mcmc()
+            return Fitted(fit(models[0], x, y, method, **shared), ())
         temperatures = TEMPERATURES if self.temperature == "auto" else (self.temperature,)
         settings = list(itertools.product(models, temperatures))
         candidates = [
@@ -264,7 +264,8 @@ class Recipe:
             **self._training(num_rows),
         )  # fmt: skip
 
-    def _mcmc(self, num_rows: int) -> Any:
+    def _mcmc(self) -> Any:
+        # Chains need packages that not everyone has.
         from scalemix.inference.mcmc import MCMC
 
         steps = self.max_steps or 4_000
