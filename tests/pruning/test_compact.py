@@ -44,7 +44,9 @@ def test_whatever_is_off(kind, depth, activation, prior, seed):
     (small,) = made.members
     expected = cases.forward(full.model.network, X, activation)
     given_back = cases.forward(small.model.network, X, activation)
-    np.testing.assert_allclose(given_back, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+    # Biases are rounded to single precision, as sums of terms that may be larger than they are.
+    rounding = 1e-5 * (1 + np.abs(expected).max())
+    np.testing.assert_allclose(given_back, expected, rtol=0, atol=rounding)
     # What a site is said to hold is what it holds.
     for site in small.model.sites:
         weight = np.asarray(site.weight(small.model.network))
