@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix import metrics
+from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 
 LEAST_SAMPLES = 100
@@ -22,8 +23,9 @@ class Measure:
     meaning: str
 
     def show(self, value: float) -> str:
-        """The value as it stands in a table."""
-        return format(value, self.form)
+        """The value as it stands in a table; prices are no powers of ten."""
+        thousands = self.form.endswith("g") and 1e3 <= abs(value) < 1e9
+        return format(value, ",.0f" if thousands else self.form)
 
 
 MEASURES = {
@@ -125,3 +127,26 @@ def evaluate(
     }
     # One row has no spread to explain, and files hold no NaN.
     return {name: value for name, value in figures.items() if np.isfinite(value)}
+
+
+def shuffling_losses(
+    posterior: Posterior, x: np.ndarray, y: np.ndarray, groups: dict[str, list[int]], *, seed: int
+) -> dict[str, float]:
+    """How much worse predictions get when the inputs of a group change places among the rows.
+
+    That is by how much the RMSE grows, or the accuracy falls; a little below zero is chance. It
+    says what the network uses, whichever way it was fitted.
+    """
+    classes = posterior.predict(x[:1]).mean.ndim == 2
+
+    def loss(inputs: np.ndarray) -> float:
+        mean = posterior.predict(inputs).mean
+        return 1 - metrics.accuracy(y, mean) if classes else metrics.rmse(y, mean)
+
+    rng = np.random.default_rng(seed)
+    before, found = loss(x), {}
+    for name, places in groups.items():
+        shuffled = x.copy()
+        shuffled[:, places] = x[rng.permutation(len(x))][:, places]
+        found[name] = loss(shuffled) - before
+    return found

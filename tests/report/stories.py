@@ -34,6 +34,7 @@ def make_story(classes: tuple[str, ...] | None = None, num_fits: int = 1, tested
         title=f"A title with {HOSTILE}",
         facts=[("file", HOSTILE), ("rows", "40 & 20")],
         features=NAMES,
+        groups={name: [i] for i, name in enumerate(NAMES)},
         target=HOSTILE,
         fits=fits,
         test=(x[40:], y[40:]) if tested else None,

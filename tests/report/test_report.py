@@ -93,5 +93,5 @@ def test_without_rows_to_test_it_says_so(tmp_path):
     write_report(path, make_story(tested=False))
     page = Page(path.read_text(encoding="utf-8"))
     assert "No rows were held out: nothing is known." in page.texts
-    assert len(page.of("img")) == 3
+    assert len(page.of("img")) == 2
     assert list(tmp_path.iterdir()) == [path]

@@ -32,6 +32,7 @@ def test_numbers_are_centred_on_the_median_and_missing_ones_sit_there():
     assert columns.features == [
         "size", "kind = a", "kind = b", "sold", "flag = false", "flag = true",
     ]  # fmt: skip
+    assert columns.groups == {"size": [0], "kind": [1, 2], "sold": [3], "flag": [4, 5]}
     spread = np.std([1, 2, 6])
     np.testing.assert_allclose(x[:, 0], np.array([-1, 0, 0, 4]) / spread)
     np.testing.assert_array_equal(x[:, 1:3], [[0, 1], [1, 0], [0, 0], [1, 0]])

@@ -60,7 +60,7 @@ def demo(
         figures = evaluate(
             posterior.predict(yacht.x[test]), yacht.y[test], classes=False, key=test_key
         )
-        sizes[name] = find_sizes(posterior)
+        sizes[name] = find_sizes(posterior, yacht.x[test])
         settings = {"seconds": f"{seconds:.0f}", "seed": seed, **_settings(recipe)}
         fits.append(Told(name, posterior, figures, settings, sizes[name].in_words()))
     story = Story(
@@ -73,6 +73,7 @@ def demo(
             ("inputs", ", ".join(yacht.feature_names)),
         ],
         features=list(yacht.feature_names),
+        groups={name: [i] for i, name in enumerate(yacht.feature_names)},
         target=yacht.target_name,
         fits=fits,
         test=(yacht.x[test], yacht.y[test]),
@@ -132,6 +133,7 @@ def _plain(sizes: "Sizes") -> dict[str, Any]:
         "effective_depth": sizes.depth,
         "parameters": None if sizes.parameters is None else sizes.parameters[0],
         "parameters_after_pruning": None if sizes.parameters is None else sizes.parameters[1],
+        "largest_change_by_pruning": sizes.change,
     }
 
 
@@ -149,5 +151,9 @@ def _size_rows(sizes: "list[Sizes]") -> list[tuple[str, ...]]:
         (
             "parameters after pruning",
             *each(lambda s: "" if s.parameters is None else f"{s.parameters[1]:,}"),
+        ),
+        (
+            "largest change by pruning",
+            *each(lambda s: "" if s.change is None else f"{s.change:.1%} of spread"),
         ),
     ]

@@ -133,7 +133,9 @@ def fit(
     if report is not None:
         from scalemix.cli.report import write
 
-        write(report, fitted, table, voice)
+        # What is missing from the table has been said above.
+        write(report, fitted, table, Voice(quiet=True, as_json=as_json))
+        voice.note(f"report: {report}")
     _show(voice, output, report, fitted)
 
 

@@ -9,6 +9,12 @@ from scalemix.cli.models import ENTRY, as_input_errors, parse_entry
 from scalemix.cli.options import Debug, Json, ModelFile
 from scalemix.tables import InputError
 
+METHODS = {
+    "GaussianNetworks": "variational EM",
+    "NoisyNetworks": "noise training",
+    "OneNetwork": "training without noise",
+}
+
 
 @guarded
 def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
@@ -23,7 +29,7 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     rows = [
         ("written by", f"scalemix {found.scalemix}"),
         ("network", f"{found.num_members} x {found.network}, {found.num_parameters:,} parameters"),
-        ("inferred as", f"{found.kind}, {found.num_steps:,} steps"),
+        ("inferred by", f"{METHODS.get(found.kind, found.kind)}, {found.num_steps:,} steps"),
         *((f"prior of {site}", prior) for site, prior in found.prior.items()),
         ("likelihood", found.likelihood),
     ]

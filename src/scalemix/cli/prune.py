@@ -12,6 +12,9 @@ from scalemix.cli.models import as_input_errors, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet
 from scalemix.tables import InputError, read_table
 
+# A change of predictions, as a share of their spread, that deserves a remark.
+MUCH = 0.05
+
 
 @guarded
 def prune(
@@ -57,6 +60,12 @@ def prune(
     smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
     smaller.save(output)
     voice.note(f"model: {output}")
+    change = pruned.report.mean_change
+    if change is not None and change > MUCH:
+        voice.note(
+            f"Predictions change by up to {change:.0%} of their spread. With --tolerance {MUCH:g} "
+            f"less is removed, and they change by no more than that."
+        )
     report = {name: _finite(value) for name, value in dataclasses.asdict(pruned.report).items()}
     voice.result({"model": str(output), **report}, lambda: typer.echo(str(pruned)))
 

@@ -59,6 +59,7 @@ def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None
             *((name, text) for name, text in (line.split(": ", 1) for line in columns.describe())),
         ],
         features=columns.features,
+        groups=columns.groups,
         target=columns.target.name,
         fits=[
             Told(
@@ -66,7 +67,7 @@ def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None
                 posterior=fitted.posterior,
                 figures=figures,
                 settings={**fitted.settings, "seed": source.seed, "holdout": source.holdout},
-                sizes=find_sizes(fitted.posterior).in_words(),
+                sizes=find_sizes(fitted.posterior, None if test is None else test[0]).in_words(),
             )
         ],
         test=test,

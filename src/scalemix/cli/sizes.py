@@ -4,6 +4,8 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from scalemix.posterior import Posterior
 
 
@@ -20,6 +22,8 @@ class Sizes:
     """Layers that can be off: all but the last."""
     parameters: tuple[int, int] | None = None
     """Before pruning and after, of one network."""
+    change: float | None = None
+    """By how much pruning changes predictions at most, as a share of their spread."""
     remark: str = ""
 
     def in_words(self) -> dict[str, str]:
@@ -34,13 +38,20 @@ class Sizes:
             before, after = self.parameters
             lines["parameters of a network"] = f"{before:,}"
             lines["parameters after pruning"] = f"{after:,} ({after / before:.0%})"
+        if self.change is not None:
+            lines["largest change of a prediction by pruning"] = (
+                f"{self.change:.1%} of their spread"
+            )
         if self.remark:
             lines["remark"] = self.remark
         return lines
 
 
-def find_sizes(posterior: "Posterior") -> Sizes:
-    """The sizes of a posterior's networks; those of an ensemble are averages."""
+def find_sizes(posterior: "Posterior", x: "np.ndarray | None") -> Sizes:
+    """The sizes of a posterior's networks; those of an ensemble are averages.
+
+    With inputs `x` it is known what pruning does to predictions.
+    """
     try:
         found = posterior.relevance()
     except ValueError as error:
@@ -52,8 +63,8 @@ def find_sizes(posterior: "Posterior") -> Sizes:
         num_layers=len(posterior.model.sites) - 1,
     )
     try:
-        report = posterior.prune().report
+        report = posterior.prune(x).report
     except ValueError as error:
         return dataclasses.replace(sizes, remark=str(error))
     before, after = (count // report.num_members for count in report.num_parameters)
-    return dataclasses.replace(sizes, parameters=(before, after))
+    return dataclasses.replace(sizes, parameters=(before, after), change=report.mean_change)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from importlib import resources
+from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -39,9 +40,20 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool =
     return element("div", made, class_="scroll")
 
 
-def picture(source: str, alt: str, caption: str) -> Element:
-    """A figure with its caption; `source` is a data URI."""
-    return element("figure", element("img", src=source, alt=alt), element("figcaption", caption))
+class Image(NamedTuple):
+    """A picture as a data URI, and how wide it is to be shown where there is room."""
+
+    source: str
+    width: int
+
+
+def picture(image: Image, alt: str, caption: str) -> Element:
+    """A figure with its caption."""
+    return element(
+        "figure",
+        element("img", src=image.source, width=str(image.width), alt=alt),
+        element("figcaption", caption),
+    )
 
 
 def section(name: str, title: str, *contents: Content) -> Element:

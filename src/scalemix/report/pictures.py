@@ -3,13 +3,14 @@
 import base64
 import io
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from scalemix import plots
 from scalemix.posterior import Posterior
+from scalemix.report.page import Image
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 # More rows than this make a picture of intervals no clearer.
 MOST_ROWS = 300
 LONGEST_NAME = 36
+# Pixels of the page for an inch of a picture, which has twice as many dots for fine screens.
+SHOWN = 90
+DOTS = 2 * SHOWN
 
 
 def draw(
     paint: "Callable[[list[Axes]], Any]", num: int = 1, width: float = 6.0, height: float = 3.8
-) -> str:
-    """What is painted into so many axes, as the URI of a PNG."""
+) -> Image:
+    """What is painted into so many axes; sizes are in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -32,8 +36,9 @@ def draw(
     with warnings.catch_warnings():
         # A script that the font lacks shows as boxes, and the table beside has the name in full.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure.savefig(file, format="png", dpi=150, metadata={"Software": None})
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+        figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
+    source = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+    return Image(source, round(width * SHOWN))
 
 
 def plain(name: str) -> str:
@@ -43,19 +48,19 @@ def plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def intervals(posterior: Posterior, x: np.ndarray, y: np.ndarray, target: str) -> str:
+def intervals(posterior: Posterior, x: np.ndarray, y: np.ndarray, target: str) -> Image:
     """Predictive means and intervals of the rows, or of some of them, and their targets."""
     some = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).astype(int))
     predictive = posterior.predict(x[some])
     return draw(lambda axes: plots.intervals(predictive, y[some], target=plain(target), ax=axes[0]))
 
 
-def calibration(cdf_values: np.ndarray) -> str:
+def calibration(cdf_values: np.ndarray) -> Image:
     """The calibration curve."""
     return draw(lambda axes: plots.calibration(cdf_values, ax=axes[0]), width=4.6, height=4.4)
 
 
-def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) -> str:
+def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) -> Image:
     """How often the most probable class was right, against how probable it was said to be."""
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
     bins = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
@@ -82,16 +87,19 @@ def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) ->
     return draw(paint, width=4.6, height=4.4)
 
 
-def relevance(values: np.ndarray, names: Sequence[str], top: int = 20) -> str:
-    """Bars for the most relevant inputs."""
-    height = 1.2 + 0.26 * min(len(names), top + 1)
-    shown = [plain(name) for name in names]
+def bars(values: dict[str, float], label: str, top: int = 20) -> Image:
+    """A bar for each of the largest values."""
+    height = 1.2 + 0.26 * min(len(values), top + 1)
+    # Names that look alike once they are short still have a bar each.
+    names, sizes = [plain(name) for name in values], np.array(list(values.values()))
     return draw(
-        lambda axes: plots.relevance(values, shown, top=top, ax=axes[0]), width=6.4, height=height
+        lambda axes: plots.relevance(sizes, names, top=top, label=label, ax=axes[0]),
+        width=5.6,
+        height=height,
     )
 
 
-def heat_maps(posterior: Posterior) -> str:
+def heat_maps(posterior: Posterior) -> Image:
     """The weights of every layer of the first network."""
     num = len(posterior.model.sites)
     return draw(
@@ -99,6 +107,6 @@ def heat_maps(posterior: Posterior) -> str:
     )
 
 
-def history(posterior: Posterior) -> str:
+def history(posterior: Posterior) -> Image:
     """The objective at each step."""
     return draw(lambda axes: plots.history(posterior, ax=axes[0]))

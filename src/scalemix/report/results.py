@@ -7,7 +7,7 @@ import numpy as np
 
 from scalemix.evaluation import MEASURES
 from scalemix.report import pictures
-from scalemix.report.page import element, picture, section, table
+from scalemix.report.page import Image, element, picture, section, table
 from scalemix.report.story import Story, Told
 
 MOST_CLASSES = 12
@@ -107,7 +107,7 @@ def _confusions(story: Story) -> list[Element]:
     return found
 
 
-def draw_each(story: Story, draw: Callable[[Told], str], caption: str) -> Element:
+def draw_each(story: Story, draw: Callable[[Told], Image], caption: str) -> Element:
     """A picture for each fit, side by side where there is room."""
     several = len(story.fits) > 1
     made = [

@@ -7,14 +7,11 @@ import platform
 from importlib import metadata
 from xml.etree.ElementTree import Element
 
-import numpy as np
-
 from scalemix.report import pictures, words
 from scalemix.report.page import element, picture, section, table
 from scalemix.report.results import draw_each
 from scalemix.report.story import Story
 
-MOST_INPUTS = 40
 PACKAGES = ("scalemix", "jax", "equinox", "optax", "numpy")
 
 
@@ -41,39 +38,6 @@ def model(story: Story) -> Element:
         ]
         contents.append(table(["layer", "weights", "prior"], rows))
     return section("model", "The model", *contents)
-
-
-def relevance(story: Story) -> Element:
-    """Which inputs matter."""
-    contents = [
-        element(
-            "p",
-            "An input's share is its part of the variance that the prior ended up giving to the "
-            "weights that read it. It says what the network uses, not what causes the target.",
-        )
-    ]
-    pieces, columns = [], []
-    for told in story.fits:
-        try:
-            found = told.posterior.relevance()
-        except ValueError as error:
-            contents.append(element("p", f"{told.name}: {error}", class_="note"))
-            continue
-        columns.append((told.name, found.inputs))
-        source = pictures.relevance(found.inputs, story.features)
-        pieces.append(picture(source, f"Relevance of inputs, {told.name}", told.name))
-    contents.append(element("div", *pieces, class_="pictures"))
-    if columns:
-        order = np.argsort(-columns[0][1], kind="stable")
-        rows = [
-            (story.features[i], *(f"{values[i]:.1%}" for _, values in columns))
-            for i in order[:MOST_INPUTS]
-        ]
-        heads = [name for name, _ in columns] if len(columns) > 1 else ["share"]
-        contents.append(table(["input", *heads], rows))
-        if len(order) > MOST_INPUTS:
-            contents.append(element("p", f"… and {len(order) - MOST_INPUTS} inputs more."))
-    return section("relevance", "Which inputs matter", *contents)
 
 
 def size(story: Story) -> Element:

@@ -30,6 +30,8 @@ class Story:
     """What there is to say about the data, as pairs of a name and a text."""
     features: list[str]
     """What each input of the networks is."""
+    groups: dict[str, list[int]]
+    """Columns of the table, and the inputs of the networks that each became."""
     target: str
     fits: list[Told]
     test: tuple[np.ndarray, np.ndarray] | None = None

@@ -77,5 +77,5 @@ def describe_prior(posterior: Posterior) -> list[str]:
 
 def priors_by_layer(posterior: Posterior) -> dict[str, str]:
     """The prior of each layer, with its numbers."""
-    structures = posterior.model.structures
-    return {name: in_words(encode(structure)) for name, structure in structures.items()}
+    model = posterior.model
+    return {site.name: in_words(encode(model.structures[site.name])) for site in model.sites}

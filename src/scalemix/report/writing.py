@@ -4,7 +4,7 @@ from pathlib import Path
 
 from scalemix._files import replacing
 from scalemix.evaluation import MEASURES
-from scalemix.report import results, sections
+from scalemix.report import inputs, results, sections
 from scalemix.report.page import element, page
 from scalemix.report.story import Story
 
@@ -19,7 +19,7 @@ def build_report(story: Story) -> str:
             results.figures,
             results.calibration,
             results.intervals,
-            sections.relevance,
+            inputs.relevance,
             sections.size,
             sections.training,
             sections.settings,

@@ -82,6 +82,15 @@ class Columns:
         """What each input of the network is."""
         return [feature for column in self.inputs for feature in column.features]
 
+    @property
+    def groups(self) -> dict[str, list[int]]:
+        """Which inputs of the network each column became, by number."""
+        ends = np.cumsum([0, *(len(column.features) for column in self.inputs)]).tolist()
+        return {
+            column.name: list(range(start, end))
+            for column, start, end in zip(self.inputs, ends[:-1], ends[1:], strict=True)
+        }
+
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table with these columns, or an `InputError`."""
         missing = [column.name for column in self.inputs if column.name not in table.columns]
@@ -190,6 +199,8 @@ def _learn_input(
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"
     if len(counts) > MOST_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
-        example = short(next(iter(counts)))
-        return f"text that is different in most rows, such as {example}"
+        example = next(iter(counts))
+        dated = set(example) <= set("0123456789/.-: ")
+        hint = "; dates are read as in 2024-01-31" if dated else ""
+        return f"text that is different in most rows, such as {short(example)}{hint}"
     return Categorical(name, tuple(sorted(w for w, _ in counts.most_common(MOST_CATEGORIES))))

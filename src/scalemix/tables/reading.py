@@ -7,6 +7,7 @@ told of a bad value has to find it.
 import csv
 import dataclasses
 import datetime
+import difflib
 import hashlib
 import io
 from collections import Counter
@@ -44,8 +45,11 @@ class Table:
     def column(self, name: str) -> list[str | None]:
         """The values of one column, or an `InputError` that names those that there are."""
         if name not in self.columns:
+            near = difflib.get_close_matches(name, self.columns, n=1)
+            hint = f"Did you mean {near[0]!r}? " if near else ""
             raise InputError(
-                f"{self.path}: there is no column {name!r}. There are: {listing(self.columns)}."
+                f"{self.path}: there is no column {name!r}. {hint}"
+                f"There are: {listing(self.columns)}."
             )
         return self.columns[name]
 
