@@ -210,12 +210,14 @@ def test_a_generator_may_be_the_random_state():
     assert not np.array_equal(first.predict(X), second.predict(X))
 
 
-@pytest.mark.skipif(not hasattr(sx.Posterior, "prune"), reason="pruning is not there yet")
 def test_pruning_leaves_a_smaller_estimator(regressor):
     estimator = pickle.loads(pickle.dumps(regressor))
     before = estimator.predict(X)
-    report = estimator.prune(X, threshold=np.inf, tolerance=0.05)
+    report = estimator.prune(X, threshold=np.inf, tolerance=0.5)
     assert report.num_parameters[1] < report.num_parameters[0]
     first, second = (e.posterior_.model.weights["first"] for e in (regressor, estimator))
     assert second.size < first.size
-    assert np.abs(estimator.predict(X) - before).max() < 0.2 * before.std()
+    assert 0 < np.abs(estimator.predict(X) - before).max() <= 0.5 * before.std() + 1e-3
+    # What is pruned is saved and pickled like anything else.
+    again = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(again.predict(X), estimator.predict(X))
