@@ -95,8 +95,7 @@ def fit_many(
     num = len(xs)
     keys = check_keys(keys, num)
     models = [models] * num if isinstance(models, Model) else list(models)
-    alone = isinstance(method, Engine | MCMC)
-    methods: list[Any] = [method] * num if alone else list(method)
+    methods: list[Any] = list(method) if isinstance(method, list | tuple) else [method] * num
     if not (len(models) == len(methods) == len(ys) == len(keys) == num) or num == 0:
         raise ValueError(
             f"fit_many takes one entry of xs, ys, keys (and models) for each fit: got {num} xs, "
