@@ -1,21 +1,17 @@
 """`scalemix fit`."""
 
-import dataclasses
-import shlex
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from scalemix.cli.console import INTERRUPTED, Voice, complain, guarded, print_table
-from scalemix.cli.models import Fitted, Source, as_input_errors, check_output
+from scalemix.cli.checkpoints import check_checkpoint, checkpoints_of, say_how_to_go_on
+from scalemix.cli.console import INTERRUPTED, Voice, guarded, print_table
+from scalemix.cli.models import Fitted, Source, check_output
 from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
-from scalemix.tables import Columns, InputError, Table, learn_columns, read_table
-
-if TYPE_CHECKING:
-    from scalemix.recipes import Recipe
+from scalemix.cli.training import build_recipe, train
+from scalemix.tables import learn_columns, read_table
 
 NETWORK, TABLE, LONG = "The network", "The table", "Long runs"
 
@@ -106,7 +102,7 @@ def fit(
         if path is not None:
             check_output(path)
     checkpoint = checkpoint or output.with_name(f"{output.name}.checkpoint")
-    _check_checkpoint(checkpoint, resume)
+    check_checkpoint(checkpoint, resume)
     table = read_table(data)
     source = Source(data.name, table.digest, table.num_rows, holdout, seed)
     columns = learn_columns(
@@ -115,19 +111,19 @@ def fit(
     )  # fmt: skip
     for line in (*table.remarks, *columns.describe()):
         voice.note(line)
-    recipe = _build_recipe(
+    recipe = build_recipe(
         task=columns.target.task, prior=prior, mixture=mixture, inference=inference, hidden=hidden,
         residual=residual, num_members=members, max_steps=steps, batch_size=batch_size,
         learning_rate=learning_rate,
     )  # fmt: skip
     started = time.monotonic()
     try:
-        fitted = _fit(recipe, table, columns, source, voice, checkpoint, resume)
+        fitted = train(recipe, table, columns, source, voice, checkpoint, resume)
     except KeyboardInterrupt:
-        _say_how_to_go_on(checkpoint)
+        say_how_to_go_on(checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     fitted.save(output)
-    for path in _checkpoints(checkpoint):
+    for path in checkpoints_of(checkpoint):
         path.unlink(missing_ok=True)
     voice.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
     if report is not None:
@@ -137,55 +133,6 @@ def fit(
         write(report, fitted, table, Voice(quiet=True, as_json=as_json))
         voice.note(f"report: {report}")
     _show(voice, output, report, fitted)
-
-
-def _fit(
-    recipe: "Recipe",
-    table: Table,
-    columns: Columns,
-    source: Source,
-    voice: Voice,
-    checkpoint: Path,
-    resume: bool,
-) -> Fitted:
-    import jax
-
-    from scalemix.evaluation import evaluate
-
-    rows, held = source.split()
-    x, remarks = columns.encode(table)
-    y = columns.target.encode(table)
-    for remark in remarks:
-        voice.note(remark)
-    num_classes = None if columns.target.classes is None else len(columns.target.classes)
-    key, test_key = jax.random.split(jax.random.key(source.seed))
-    voice.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
-    with as_input_errors():
-        posterior = recipe.fit(
-            x[rows], y[rows], key=key, num_classes=num_classes, progress=voice.progress,
-            checkpoint=checkpoint, resume=resume,
-        ).posterior  # fmt: skip
-    figures = {}
-    if len(held):
-        predictive = posterior.predict(x[held])
-        figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    settings = {name: _plain(value) for name, value in dataclasses.asdict(recipe).items()}
-    return Fitted(posterior, columns, source, settings, figures)
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":
-    from scalemix.recipes import Recipe
-
-    with as_input_errors():
-        try:
-            widths = tuple(int(width) for width in hidden.split(","))
-        except ValueError:
-            raise InputError(f"--hidden takes widths such as 50,50; got {hidden!r}.") from None
-        return Recipe(hidden=widths, **chosen)
 
 
 def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> None:
@@ -213,28 +160,3 @@ def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> No
             typer.echo("No rows were held out, so that there are no figures.")
 
     voice.result(found, show)
-
-
-def _checkpoints(checkpoint: Path) -> list[Path]:
-    # The trials that choose settings have a run of their own.
-    return [checkpoint, checkpoint.with_name(f"{checkpoint.name}.trial")]
-
-
-def _check_checkpoint(checkpoint: Path, resume: bool) -> None:
-    check_output(checkpoint)
-    left = [path for path in _checkpoints(checkpoint) if path.exists()]
-    if left and not resume:
-        raise InputError(
-            f"{left[0]}: it is left from a run that was interrupted. Add --resume to continue that "
-            f"run, or delete the file."
-        )
-
-
-def _say_how_to_go_on(checkpoint: Path) -> None:
-    left = [path for path in _checkpoints(checkpoint) if path.exists()]
-    if not left:
-        complain("Interrupted before there was anything to keep.")
-        return
-    arguments = [*sys.argv[1:], *(["--resume"] if "--resume" not in sys.argv else [])]
-    complain(f"Interrupted. What was done is kept in {left[0]}; to go on:")
-    complain(f"  scalemix {shlex.join(arguments)}")

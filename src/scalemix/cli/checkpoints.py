@@ -1,0 +1,37 @@
+"""What an interrupted fit leaves, and how to go on from there."""
+
+import shlex
+import sys
+from pathlib import Path
+
+from scalemix.cli.console import complain
+from scalemix.cli.models import check_output
+from scalemix.tables import InputError
+
+
+def checkpoints_of(checkpoint: Path) -> list[Path]:
+    """The files of a run, whether they are there or not."""
+    # The trials that choose settings have a run of their own.
+    return [checkpoint, checkpoint.with_name(f"{checkpoint.name}.trial")]
+
+
+def check_checkpoint(checkpoint: Path, resume: bool) -> None:
+    """Raise `InputError` if an earlier run left something and nobody said what to do with it."""
+    check_output(checkpoint)
+    left = [path for path in checkpoints_of(checkpoint) if path.exists()]
+    if left and not resume:
+        raise InputError(
+            f"{left[0]}: it is left from a run that was interrupted. Add --resume to continue that "
+            f"run, or delete the file."
+        )
+
+
+def say_how_to_go_on(checkpoint: Path) -> None:
+    """Say what was kept, and the command that continues."""
+    left = [path for path in checkpoints_of(checkpoint) if path.exists()]
+    if not left:
+        complain("Interrupted before there was anything to keep.")
+        return
+    arguments = [*sys.argv[1:], *(["--resume"] if "--resume" not in sys.argv else [])]
+    complain(f"Interrupted. What was done is kept in {left[0]}; to go on:")
+    complain(f"  scalemix {shlex.join(arguments)}")

@@ -1,0 +1,63 @@
+"""From a table to a fitted model."""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scalemix.cli.console import Voice
+from scalemix.cli.models import Fitted, Source, as_input_errors
+from scalemix.tables import Columns, InputError, Table
+
+if TYPE_CHECKING:
+    from scalemix.recipes import Recipe
+
+
+def train(
+    recipe: "Recipe",
+    table: Table,
+    columns: Columns,
+    source: Source,
+    voice: Voice,
+    checkpoint: Path,
+    resume: bool,
+) -> Fitted:
+    """Networks fitted to the rows to train on, with the figures of those held out."""
+    import jax
+
+    from scalemix.evaluation import evaluate
+
+    rows, held = source.split()
+    x, remarks = columns.encode(table)
+    y = columns.target.encode(table)
+    for remark in remarks:
+        voice.note(remark)
+    num_classes = None if columns.target.classes is None else len(columns.target.classes)
+    key, test_key = jax.random.split(jax.random.key(source.seed))
+    voice.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
+    with as_input_errors():
+        posterior = recipe.fit(
+            x[rows], y[rows], key=key, num_classes=num_classes, progress=voice.progress,
+            checkpoint=checkpoint, resume=resume,
+        ).posterior  # fmt: skip
+    figures = {}
+    if len(held):
+        predictive = posterior.predict(x[held])
+        figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
+    settings = {name: _plain(value) for name, value in dataclasses.asdict(recipe).items()}
+    return Fitted(posterior, columns, source, settings, figures)
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":
+    """The recipe of these choices, or an `InputError`."""
+    from scalemix.recipes import Recipe
+
+    with as_input_errors():
+        try:
+            widths = tuple(int(width) for width in hidden.split(","))
+        except ValueError:
+            raise InputError(f"--hidden takes widths such as 50,50; got {hidden!r}.") from None
+        return Recipe(hidden=widths, **chosen)
