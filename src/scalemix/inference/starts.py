@@ -11,6 +11,7 @@ import dataclasses
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
@@ -19,10 +20,10 @@ from scalemix.inference.batches import Data
 from scalemix.inference.density import network_outputs, row_log_likelihoods
 from scalemix.likelihoods._base import LocationScale
 from scalemix.networks.placing import expand_scales
-from scalemix.unknowns import Unknowns, to_coordinate, to_noise
+from scalemix.unknowns import Unknowns, coordinate_log_prob, to_coordinate, to_noise
 
-# Draws of which the median is where a scale starts.
-NUM_FOR_MEDIAN = 101
+# Where the most probable coordinate of a scale is looked for.
+FARTHEST, NUM_TRIED = 20.0, 801
 # How far apart starts are in the coordinates of the scales.
 JITTER = 0.3
 
@@ -36,25 +37,27 @@ def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
     """A position in the expanded form.
 
     The network's own values for the first chain, and for others the same values in another order:
-    another draw from whatever they were drawn from. Scales are near their medians.
+    another draw from whatever they were drawn from. Scales are near where the prior has them.
     """
     model = unknowns.model
     value_key, scale_key = jax.random.split(key)
     learned, coordinates = unknowns.form()
-    leaves, treedef = jax.tree.flatten(learned)
-    leaves = [
-        jnp.where(is_first, leaf, jax.random.permutation(k, leaf.reshape(-1)).reshape(leaf.shape))
-        for leaf, k in zip(leaves, jax.random.split(value_key, len(leaves)), strict=True)
-    ]
-    network = jax.tree.unflatten(treedef, leaves).network
+    # One sort for all arrays: by the number of the array, and within it at random.
+    flat, unravel = ravel_pytree(learned)
+    sizes = np.array([leaf.size for leaf in jax.tree.leaves(learned)])
+    numbers = jnp.asarray(np.repeat(np.arange(len(sizes)), sizes), flat.dtype)
+    order = jnp.argsort(numbers + jax.random.uniform(value_key, flat.shape, flat.dtype))
+    learned = unravel(jnp.where(is_first, flat, flat[order]))
+    network = learned.network
     weights = {}
     for site in model.sites:
         noise = {}
         for group, u in coordinates[site.name].items():
             mixture = model.structures[site.name].groups[group]
-            scale_key, median_key, jitter_key = jax.random.split(scale_key, 3)
-            several = mixture.sample((NUM_FOR_MEDIAN,), key=median_key, dtype=u.dtype)
-            middle = to_coordinate(mixture, jnp.median(several), "expanded")
+            scale_key, jitter_key = jax.random.split(scale_key)
+            tried = jnp.linspace(-FARTHEST, FARTHEST, NUM_TRIED, dtype=u.dtype)
+            density = coordinate_log_prob(mixture, tried, "expanded")
+            middle = tried[jnp.nanargmax(density)]
             u = middle + JITTER * jax.random.normal(jitter_key, u.shape, u.dtype)
             coordinates[site.name][group] = u
             noise[group] = to_noise(mixture, u, "expanded")
