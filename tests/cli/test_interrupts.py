@@ -7,7 +7,14 @@ import time
 
 from tests.cli.conftest import run, write_table
 
-START = [sys.executable, "-c", "from scalemix.cli import main; main()"]
+# Where the tests run in the background interrupts may be ignored, and children inherit that.
+CODE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from scalemix.cli import main
+main()
+"""
+START = [sys.executable, "-c", CODE]
 
 
 def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(tmp_path):
