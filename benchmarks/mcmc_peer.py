@@ -2,8 +2,8 @@
 
 Run with `make benchmark-mcmc`, which gives that package a venv of its own, because it wants an
 older BlackJAX. Two sets, the first four standard splits, split by split in alternation. Prints a
-table and writes benchmarks/results/mcmc_peer.json. Our settings were chosen on a tenth of the
-training rows, held out; test rows had no say.
+table and writes benchmarks/results/mcmc_peer.json. Our settings were searched on a tenth of the
+training rows, held out, but not blindly: see benchmarks/README.md for the runs made on the way.
 """
 
 import argparse

@@ -133,6 +133,7 @@ def test_both_forms_and_numpyro_have_the_same_posterior_of_a_linear_model():
     assert np.all((found.acceptance > 0.8) & (found.acceptance < 1.0))
 
 
+@pytest.mark.slow
 def test_numpyro_has_the_same_posterior_of_a_network():
     import numpyro
     import numpyro.distributions as dist
@@ -391,7 +392,10 @@ def test_diagnostics_and_arviz():
     assert {"layers.0.unit", "likelihood.raw_scale"} <= set(inference.posterior)
     # Every second step was kept: the last of each pair.
     last = posterior.networks.sample(1, 6).model
-    np.testing.assert_allclose(inference.posterior["layers.0"][1, 6], last.weights["layers.0"])
+    # The same product, compiled or not: up to its last digit.
+    np.testing.assert_allclose(
+        inference.posterior["layers.0"][1, 6], last.weights["layers.0"], rtol=1e-6
+    )
     energy = posterior.history.recorded["energy"]
     np.testing.assert_array_equal(inference.sample_stats["energy"], energy[:, 1::2])
 
