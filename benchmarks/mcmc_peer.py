@@ -24,12 +24,12 @@ SETS, NUM_SPLITS = ("yacht", "energy"), 4
 MEASURES = ("rmse", "log_likelihood", "seconds")
 METHOD = sx.MCMC(
     num_chains=8,
-    num_warmup=2000,
+    num_warmup=1600,
     num_samples=500,
-    thin=4,
+    thin=3,
     sampler="mclmc",
     energy_tolerance=0.1,
-    warm_start_steps=4000,
+    warm_start_steps=3200,
 )
 
 
