@@ -84,9 +84,10 @@ def fit_many(
     """Many fits as one program: of several data sets, seeds, or settings of one kind of model.
 
     `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so are `models[i]` and `method[i]`; one
-    model serves all, and so does one method. Several methods may differ in `temperature` alone.
-    Data sets may differ in length. The result is that of a loop over `fit`, up to rounding; for
-    unequal lengths and `batch_size=None`, all rows in every step, up to the noise that is drawn.
+    model serves all, and so does one method. Several methods may differ in `temperature` (EM) or
+    in `objective` (noise training) alone. Data sets may differ in length. The result is that of a
+    loop over `fit`, up to rounding; for unequal lengths and `batch_size=None`, all rows in every
+    step, up to the noise that is drawn.
     """
     if resume and checkpoint is None:
         raise ValueError("resume=True continues from a file: give checkpoint= its path.")
@@ -278,7 +279,8 @@ def run_jobs(
         patience=method.patience,
         stream=batch_size is not None and sum(d.x.nbytes for d in train) > method.stream_above,
     )
-    programs = _stack([(job.method, job.model) for job in jobs])
+    methods = type(method).side_by_side([job.method for job in jobs])
+    programs = _stack([(one, job.model) for one, job in zip(methods, jobs, strict=True)])
     with bar(progress) as report:
         outcome = loop.run(
             programs, stack(train), None if held_out is None else stack(held_out), num_rows,
@@ -343,7 +345,7 @@ def _stack(pairs: Sequence[tuple[Method | MCMC, Model]]) -> tuple[PyTree, PyTree
                 + (
                     "its network, its structures or its likelihood."
                     if what == "model"
-                    else "more than its temperature."
+                    else "more than its temperature or objective."
                 )
             )
     stacked = jax.tree.map(

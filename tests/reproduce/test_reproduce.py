@@ -67,9 +67,9 @@ def test_finished_cells_are_not_run_again(folder, tmp_path, monkeypatch):
     (tmp_path / "results.json").write_text(json.dumps(partial))
     made = []
 
-    def counted(table, method, *rest):
-        made.append(method)
-        return measure(table, method, *rest)
+    def counted(methods, *rest):
+        made.extend(methods)
+        return measure(methods, *rest)
 
     monkeypatch.setattr("scalemix.reproduce.run.measure", counted)
     again = quietly("table2", tmp_path)
@@ -85,7 +85,7 @@ def test_test_rows_reach_neither_training_nor_choice():
     poisoned.x[test] = 1e6
     poisoned.y[test] = -1e6
     plan = dataclasses.replace(PLAN, num_splits=1)
-    clean, other = (fit_dropout(d, splits, plan, "lower_bound", False) for d in (data, poisoned))
+    clean, other = (fit_dropout(d, splits, plan, False)["tail_adaptive"] for d in (data, poisoned))
     assert clean.chosen == other.chosen
     for a, b in zip(
         jax.tree.leaves(clean.posteriors[0].model.weights),

@@ -74,6 +74,8 @@ class VariationalEM(Training, Engine):
     initial_deviation: float = 0.02
     warm_up: float = 0.1
 
+    data = ("temperature",)
+
     def __post_init__(self):
         self.check()
         for name in ("num_draws", "num_sweeps"):
@@ -86,19 +88,6 @@ class VariationalEM(Training, Engine):
             raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}.")
         if not self.initial_deviation > 0:
             raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation}.")
-
-    # The temperature is data, so that fits with different ones are one program.
-
-    def tree_flatten(self):
-        names = [field.name for field in dataclasses.fields(self) if field.name != "temperature"]
-        return (self.temperature,), tuple((name, getattr(self, name)) for name in names)
-
-    @classmethod
-    def tree_unflatten(cls, settings, children):
-        new = object.__new__(cls)
-        for name, value in (*settings, ("temperature", *children)):
-            object.__setattr__(new, name, value)
-        return new
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""

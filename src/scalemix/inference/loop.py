@@ -10,7 +10,7 @@ import abc
 import dataclasses
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +44,11 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def check_model(self, model: PyTree) -> None:
         """Raise `ValueError` for a model that this engine cannot fit."""
+
+    @classmethod
+    def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
+        """Engines for one program: what may differ between them, and does, turned into arrays."""
+        return list(engines)
 
     @abc.abstractmethod
     def init(self, model: PyTree, num_steps: int) -> PyTree:

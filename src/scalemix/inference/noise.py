@@ -1,6 +1,7 @@
 """Noise training: dropout, and its kin, as marginal MAP inference under the prior."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import equinox as eqx
@@ -11,7 +12,13 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.inference.batches import Data
 from scalemix.inference.loop import Engine, Step
-from scalemix.inference.objectives import OBJECTIVES, Weighting, importance_weights
+from scalemix.inference.objectives import (
+    OBJECTIVES,
+    OF_DRAWS,
+    Weighting,
+    evaluate,
+    importance_weights,
+)
 from scalemix.inference.scoring import predictive_log_probs
 from scalemix.inference.training import Training
 from scalemix.model import Model
@@ -26,6 +33,7 @@ class NoiseState(NamedTuple):
     optimizer: PyTree
 
 
+@jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True)
 class NoiseTraining(Training, Engine):
     """Train the weights under noise drawn from the prior, by one of four objectives.
@@ -42,6 +50,8 @@ class NoiseTraining(Training, Engine):
     noise_sharing: Literal["example", "batch"] = "example"
     weighting: Weighting | None = None
     record_weights: bool = False
+
+    data = ("objective",)
 
     def __post_init__(self):
         self.check()
@@ -62,7 +72,19 @@ class NoiseTraining(Training, Engine):
     @property
     def deterministic(self) -> bool:
         """Whether the network is trained, and predicts, without noise."""
-        return self.objective == "hierarchical"
+        return isinstance(self.objective, str) and self.objective == "hierarchical"
+
+    @classmethod
+    def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
+        names = [getattr(engine, "objective", None) for engine in engines]
+        # With one objective for all, its name: the others need not be computed.
+        if len(set(names)) == 1 or not set(names) <= set(OF_DRAWS):
+            return list(engines)
+        places = [np.asarray(OF_DRAWS.index(str(name)), np.int32) for name in names]
+        return [
+            jax.tree.unflatten(jax.tree.structure(engine), [place])
+            for engine, place in zip(engines, places, strict=True)
+        ]
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior that this objective cannot use."""
@@ -99,7 +121,7 @@ class NoiseTraining(Training, Engine):
         def loss(learned: PyTree) -> tuple[Array, Array]:
             current = model.with_learned(learned)
             values = self._log_likelihoods(current, batch, key)
-            objective = OBJECTIVES[self.objective](values, batch.weight, weighting=weighting)
+            objective = evaluate(self.objective, values, batch.weight, weighting=weighting)
             return current.penalty(parametrization) / num_data - objective, values
 
         (negative, values), slope = jax.value_and_grad(loss, has_aux=True)(state.learned)

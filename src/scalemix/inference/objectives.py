@@ -101,8 +101,10 @@ def hierarchical(
     return lower_bound(log_likelihoods, example_weights, weighting=weighting)
 
 
-def importance_weights(objective: str, log_likelihoods: Array) -> Array:
+def importance_weights(objective: str | Array, log_likelihoods: Array) -> Array:
     """The weight that each draw has in the objective's gradient; they sum to one over draws."""
+    if not isinstance(objective, str):
+        return jnp.stack([importance_weights(n, log_likelihoods) for n in OF_DRAWS])[objective]
     if objective == "importance_weighted":
         return jax.nn.softmax(log_likelihoods, axis=0)
     if objective == "tail_adaptive":
@@ -110,6 +112,27 @@ def importance_weights(objective: str, log_likelihoods: Array) -> Array:
     return jnp.full_like(log_likelihoods, 1 / log_likelihoods.shape[0])
 
 
+def evaluate(
+    objective: str | Array,
+    log_likelihoods: Array,
+    example_weights: Array | None = None,
+    *,
+    weighting: Weighting = "example",
+) -> Array:
+    """The objective of this name, or the one at this place in `OF_DRAWS`.
+
+    A place is data, so that fits by different objectives are one program. All are computed then,
+    at a cost that is nothing beside the network's.
+    """
+    if isinstance(objective, str):
+        return OBJECTIVES[objective](log_likelihoods, example_weights, weighting=weighting)
+    values = [
+        OBJECTIVES[name](log_likelihoods, example_weights, weighting=weighting) for name in OF_DRAWS
+    ]
+    return jnp.stack(values)[objective]
+
+
+OF_DRAWS = ("lower_bound", "importance_weighted", "tail_adaptive")
 OBJECTIVES: dict[str, Objective] = {
     "lower_bound": lower_bound,
     "importance_weighted": importance_weighted,

@@ -1,6 +1,7 @@
 """What all engines that train by gradient steps have in common."""
 
 import dataclasses
+from typing import Any, ClassVar, Self
 
 import jax
 import optax
@@ -31,6 +32,23 @@ class Training:
     chunk_steps: int = 200
     num_members: int = 1
     stream_above: int = 2 * 1024**3
+
+    data: ClassVar[tuple[str, ...]] = ()
+    """The settings in which fits of one program may differ: data, where others are part of it."""
+
+    def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
+        """The settings that are data, and the others by name: an engine is a pytree of these."""
+        names = [field.name for field in dataclasses.fields(self) if field.name not in self.data]
+        children = tuple(getattr(self, name) for name in self.data)
+        return children, tuple((name, getattr(self, name)) for name in names)
+
+    @classmethod
+    def tree_unflatten(cls, settings: tuple[tuple[str, Any], ...], children: Any) -> Self:
+        """An engine of settings that need no check, since JAX puts tracers there."""
+        new = object.__new__(cls)
+        for name, value in (*settings, *zip(cls.data, children, strict=True)):
+            object.__setattr__(new, name, value)
+        return new
 
     def check(self) -> None:
         """Raise `ValueError` for what cannot be."""

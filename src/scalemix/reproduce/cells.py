@@ -1,16 +1,18 @@
-"""One cell of a table: a method on a set, all its splits trained as one program."""
+"""The cells of a table that train together: one set, all its splits, one or several methods."""
 
 import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from scalemix import metrics
 from scalemix.data import Dataset
 from scalemix.fitting import fit_many
 from scalemix.inference import NoiseTraining, VariationalEM
+from scalemix.inference.objectives import OF_DRAWS
 from scalemix.likelihoods import Gaussian
 from scalemix.mixtures import Bernoulli, InverseGamma
 from scalemix.model import Model
@@ -22,8 +24,10 @@ from scalemix.stacking import Candidate, try_out
 from scalemix.structures import ADD, ARD, ARDADD
 
 Split = tuple[np.ndarray, np.ndarray]
-OBJECTIVES = ("lower_bound", "importance_weighted", "tail_adaptive")
 STRUCTURES = {"ARD": ARD, "ADD": ADD, "ARD-ADD": ARDADD}
+# Methods of a table, in groups that are one program: the objectives share all shapes, the
+# structures have scales of different ones.
+TABLES = {"table1": [OF_DRAWS], "table2": [(name,) for name in STRUCTURES]}
 # What dropout's choice is made among: the rate of dropping and the prior's scale (weight decay).
 DROP_RATES = (0.005, 0.01, 0.05, 0.1)
 PRIOR_SCALES = (1.0, 10.0)
@@ -38,14 +42,17 @@ class Fitted(NamedTuple):
 
 
 def fit_dropout(
-    data: Dataset,
-    splits: Sequence[Split],
-    plan: Plan,
-    objective: Any,
-    progress: bool | None,
-) -> Fitted:
-    """Table 1: one hidden layer of 50 under Bernoulli noise, by one of three objectives."""
-    method = NoiseTraining(objective, num_draws=NUM_DRAWS, **plan.training(len(splits[0][0])))
+    data: Dataset, splits: Sequence[Split], plan: Plan, progress: bool | None
+) -> dict[str, Fitted]:
+    """Table 1: one hidden layer of 50 under Bernoulli noise, by each of three objectives.
+
+    All splits, objectives and choices are tried as one program, and what was chosen trains as
+    another.
+    """
+    methods = [
+        NoiseTraining(name, num_draws=NUM_DRAWS, **plan.training(len(splits[0][0])))
+        for name in OF_DRAWS
+    ]
     choices = [{"drop": d, "prior_scale": s} for d in DROP_RATES for s in PRIOR_SCALES]
     keys = jax.random.split(jax.random.key(1), len(splits))
 
@@ -56,35 +63,35 @@ def fit_dropout(
             for c in choices
         ]
 
-    candidates = [models(key) for key in keys]
-    train = [rows for rows, _ in splits]
-    prepared = [
-        prepare(options[0], data.x[rows], data.y[rows], None, True)[0]
-        for options, rows in zip(candidates, train, strict=True)
-    ]
+    options = [models(key) for key in keys]
+    xs, ys = ([values[rows] for rows, _ in splits] for values in (data.x, data.y))
     tried = try_out(
-        [[Candidate(model, method) for model in options] for options in candidates],
-        prepared, 1, plan.held_out, jax.random.split(jax.random.key(2), len(splits)),
+        [[Candidate(model, m) for m in methods for model in of_split] for of_split in options],
+        [prepare(of_split[0], x, y, None, True)[0] for of_split, x, y in zip(options, xs, ys)],
+        1, plan.held_out, jax.random.split(jax.random.key(2), len(splits)),
         jax.random.split(jax.random.key(3), len(splits)), progress=progress,
     )  # fmt: skip
-    best = [int(np.argmax(np.average(values, axis=1, weights=w))) for values, w in tried]
+    # (splits, objectives, choices)
+    scores = np.array([np.average(values, axis=1, weights=weights) for values, weights in tried])
+    best = scores.reshape(len(splits), len(methods), len(choices)).argmax(axis=2)
     posteriors = fit_many(
-        [options[i] for options, i in zip(candidates, best, strict=True)],
-        [data.x[rows] for rows in train],
-        [data.y[rows] for rows in train],
-        method,
-        keys=keys,
+        [options[i][best[i, m]] for m in range(len(methods)) for i in range(len(splits))],
+        xs * len(methods),
+        ys * len(methods),
+        [method for method in methods for _ in splits],
+        keys=jnp.concatenate([keys] * len(methods)),
         progress=progress,
     )
-    return Fitted(posteriors, [choices[i] for i in best])
+    return {
+        method.objective: Fitted(
+            posteriors[m * len(splits) : (m + 1) * len(splits)], [choices[c] for c in best[:, m]]
+        )
+        for m, method in enumerate(methods)
+    }
 
 
 def fit_em(
-    data: Dataset,
-    splits: Sequence[Split],
-    plan: Plan,
-    structure: str,
-    progress: bool | None,
+    data: Dataset, splits: Sequence[Split], plan: Plan, structure: str, progress: bool | None
 ) -> Fitted:
     """Table 2: a residual network of 2 x 50 under inverse gamma(3, 3) scales, by variational EM."""
     method = VariationalEM(**plan.training(len(splits[0][0])))
@@ -105,29 +112,35 @@ def fit_em(
 
 
 def measure(
-    table: str,
-    method: str,
+    methods: Sequence[str],
     data: Dataset,
     splits: Sequence[Split],
     plan: Plan,
     progress: bool | None = None,
-) -> dict[str, Any]:
-    """A cell: the test figures of every split, and what was chosen."""
+) -> dict[str, dict[str, Any]]:
+    """Cells by method: the test figures of every split, and what was chosen."""
     start = time.perf_counter()
-    fit = fit_dropout if table == "table1" else fit_em
-    fitted = fit(data, splits[: plan.num_splits], plan, method, progress)
+    splits = splits[: plan.num_splits]
+    if methods == OF_DRAWS:
+        fitted = fit_dropout(data, splits, plan, progress)
+    else:
+        fitted = {name: fit_em(data, splits, plan, name, progress) for name in methods}
     seconds = time.perf_counter() - start
-    rows = []
-    for posterior, chosen, (_, test) in zip(
-        fitted.posteriors, fitted.chosen, splits[: plan.num_splits], strict=True
-    ):
-        prediction, y = posterior.predict(data.x[test]), data.y[test]
-        rows.append(
-            {
-                "rmse": metrics.rmse(y, prediction.mean),
-                "paper_rmse": metrics.paper_rmse(prediction.absolute_error(y)),
-                "log_likelihood": metrics.log_likelihood(prediction.log_prob(y)),
-                **chosen,
-            }
-        )
-    return {"splits": rows, "fit_seconds": seconds, **plan.training(len(splits[0][0]))}
+    about = {"fit_seconds": seconds / len(methods), **plan.training(len(splits[0][0]))}
+    return {
+        name: {"splits": [_scores(data, *of) for of in zip(*one, splits, strict=True)], **about}
+        for name, one in fitted.items()
+    }
+
+
+def _scores(
+    data: Dataset, posterior: Posterior, chosen: dict[str, float], split: Split
+) -> dict[str, float]:
+    x, y = data.x[split[1]], data.y[split[1]]
+    prediction = posterior.predict(x)
+    return {
+        "rmse": metrics.rmse(y, prediction.mean),
+        "paper_rmse": metrics.paper_rmse(prediction.absolute_error(y)),
+        "log_likelihood": metrics.log_likelihood(prediction.log_prob(y)),
+        **chosen,
+    }

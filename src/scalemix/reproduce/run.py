@@ -6,14 +6,13 @@ from typing import Any
 
 from scalemix import data
 from scalemix.data import Dataset
-from scalemix.reproduce.cells import OBJECTIVES, STRUCTURES, Split, measure
+from scalemix.reproduce.cells import TABLES, Split, measure
 from scalemix.reproduce.figures import FIGURES
 from scalemix.reproduce.page import write_tables
 from scalemix.reproduce.plans import Plan
 from scalemix.reproduce.published import SETS
 from scalemix.reproduce.store import Store
 
-TABLES = {"table1": OBJECTIVES, "table2": tuple(STRUCTURES)}
 TARGETS = (*TABLES, *FIGURES, "all")
 
 
@@ -37,16 +36,17 @@ def reproduce(
     folder = Path(folder)
     loaded = {name: _load(name, data_dir) for name in sets}
     store = Store(folder, plan)
-    for table, methods in TABLES.items():
+    for table, groups in TABLES.items():
         if target not in (table, "all"):
             continue
         for name in sets:
-            for method in methods:
-                cell = f"{table}/{name}/{method}"
-                if store.get(cell) is not None:
+            for methods in groups:
+                cells = {method: f"{table}/{name}/{method}" for method in methods}
+                if all(store.holds(cell) for cell in cells.values()):
                     continue
-                say(f"{cell}: {plan.num_splits} splits")
-                store.put(cell, measure(table, method, *loaded[name], plan, progress))
+                say(f"{table}, {name}, {', '.join(methods)}: {plan.num_splits} splits")
+                measured = measure(methods, *loaded[name], plan, progress)
+                store.put({cells[method]: cell for method, cell in measured.items()})
     for figure, draw in FIGURES.items():
         if target in (figure, "all"):
             say(figure)

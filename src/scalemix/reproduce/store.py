@@ -40,13 +40,13 @@ class Store:
                 )
             self.content = found
 
-    def get(self, name: str) -> dict[str, Any] | None:
-        """A finished cell, or nothing."""
-        return self.content["cells"].get(name)
+    def holds(self, name: str) -> bool:
+        """Whether a cell is finished."""
+        return name in self.content["cells"]
 
-    def put(self, name: str, cell: dict[str, Any]) -> None:
-        """Keep a finished cell."""
-        self.content["cells"][name] = cell
+    def put(self, cells: dict[str, dict[str, Any]]) -> None:
+        """Keep finished cells."""
+        self.content["cells"].update(cells)
         with replacing(self.path) as file:
             file.write((json.dumps(self.content, indent=1) + "\n").encode())
 
