@@ -67,7 +67,7 @@ def fit_dropout(
     xs, ys = ([values[rows] for rows, _ in splits] for values in (data.x, data.y))
     tried = try_out(
         [[Candidate(model, m) for m in methods for model in of_split] for of_split in options],
-        [prepare(of_split[0], x, y, None, True)[0] for of_split, x, y in zip(options, xs, ys)],
+        [prepare(options[0][0], x, y, None, True)[0] for x, y in zip(xs, ys, strict=True)],
         1, plan.held_out, jax.random.split(jax.random.key(2), len(splits)),
         jax.random.split(jax.random.key(3), len(splits)), progress=progress,
     )  # fmt: skip
