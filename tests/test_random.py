@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from scalemix._random import HASH, noise_key
+from scalemix._random import HASH, noise_key, normals
 
 KEY = noise_key(jax.random.key(0))
 
@@ -109,3 +109,25 @@ def test_bernoulli_noise_has_its_rate_and_no_memory():
     counts = np.bincount(dropped.sum(axis=1), minlength=12)[:10]
     expected = st.binom(500, 0.005).pmf(np.arange(10)) * 2000
     assert st.chisquare(counts, expected * counts.sum() / expected.sum()).pvalue > 1e-3
+
+
+def test_normals_are_normal_and_independent():
+    z = np.asarray(normals(KEY, (500, 401)), float)
+    assert st.kstest(z.ravel(), "norm").pvalue > 1e-3
+    # The tails too: what lies beyond three deviations.
+    share, wanted = np.mean(np.abs(z) > 3), 2 * st.norm.sf(3)
+    assert abs(share - wanted) < 5 * np.sqrt(wanted / z.size)
+    flat = z.ravel()
+    half = -(-flat.size // 4)
+    # Numbers made as a pair share a radius, and stand a quarter of the array apart.
+    for lag in (1, 2, 401, half):
+        for one, other in ((flat[:-lag], flat[lag:]), (flat[:-lag] ** 2, flat[lag:] ** 2)):
+            assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(len(one))
+
+
+def test_normals_do_not_depend_on_what_runs_beside_them():
+    keys = jax.random.split(KEY, 3)
+    together = jax.vmap(lambda key: normals(key, (4, 3)))(keys)
+    np.testing.assert_allclose(together[1], normals(keys[1], (4, 3)), rtol=1e-6)
+    assert normals(KEY, ()).shape == ()
+    assert np.isfinite(normals(KEY, (1,))).all()

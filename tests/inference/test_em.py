@@ -31,7 +31,7 @@ STRUCTURES = [sx.ARD, sx.DropConnect, sx.ADD, sx.ARDADD]
 
 def site_bound(structure, site, layer, mean, deviation, variances):
     """What the variances of one site have a say in."""
-    kl = sc.kl_divergence(structure, site, layer, mean, deviation, variances)
+    kl = sc.kl_divergence(structure, site, layer, mean, jnp.log(deviation), variances)
     return sc.log_hyperprior(structure, variances) - kl
 
 
@@ -44,7 +44,7 @@ def test_a_scale_update_never_lowers_the_bound(kind, mixture, float64):
 
     @jax.jit
     def improve(mean, deviation, variances):
-        moment = sc.moments(structure, mean, deviation)
+        moment = sc.moments(structure, site, layer, mean, jnp.log(deviation))
         before = site_bound(structure, site, layer, mean, deviation, variances)
         values, current = [before], variances
         for _ in range(3):
@@ -74,7 +74,7 @@ def test_ard_add_sweeps_settle():
     structure = sx.ARDADD(sx.InverseGamma(3.0, 3.0))
     layer = eqx.nn.Linear(6, 5, key=KEY)
     (site,) = sx.networks.find_sites(layer)
-    moment = sc.moments(structure, layer.weight, jnp.full((5, 6), 0.1))
+    moment = sc.moments(structure, site, layer, layer.weight, jnp.log(jnp.full((5, 6), 0.1)))
     start = {"unit": jnp.ones(6), "layer": jnp.ones(())}
     many = sc.optimal_variances(structure, site, layer, moment, start, num_sweeps=60)
     again = sc.optimal_variances(structure, site, layer, moment, many, num_sweeps=1)
@@ -86,11 +86,11 @@ def test_sums_run_over_the_weights_that_share_a_scale():
     layer = eqx.nn.Conv2d(4, 6, 3, groups=2, key=KEY)
     (site,) = sx.networks.find_sites(layer)
     values = jax.random.uniform(KEY, site.shape)
-    sums = sc._sum_over("unit", site, layer, values)
+    sums = sc._pool(sx.ARD(sx.LogUniform()), site, layer, values)
     # Input channel 3 is the second of the second group: outputs 3, 4, 5.
     np.testing.assert_allclose(sums[3], values[3:, 1].sum(), rtol=1e-6)
     np.testing.assert_allclose(sums.sum(), values.sum(), rtol=1e-6)
-    counts = sc._sum_over("unit", site, layer, jnp.ones(site.shape))
+    counts = sc._sizes(sx.ARD(sx.LogUniform()), site, layer, values)
     np.testing.assert_array_equal(counts, np.full(4, 27.0))
 
 

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from scalemix.inference.batches import Data
 from scalemix.model import Model
-from scalemix.networks.columns import with_columns
+from scalemix.networks.layouts import in_columns
 from scalemix.unknowns import Unknowns
 
 
@@ -19,7 +19,7 @@ def row_log_likelihoods(model: Model, outputs: Array, data: Data) -> Array:
 
 def network_outputs(model: Model, data: Data) -> Array:
     """The network's output for each row."""
-    return jax.vmap(with_columns(model.network))(data.x)
+    return jax.vmap(in_columns(model.network))(data.x)
 
 
 def log_likelihood(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from scalemix._random import normals
 from scalemix.inference.batches import Data
 from scalemix.inference.loop import Engine, Step
 from scalemix.inference.objectives import lower_bound
@@ -22,7 +24,8 @@ from scalemix.inference.scales import (
 from scalemix.inference.scoring import predictive_log_probs
 from scalemix.inference.training import Training
 from scalemix.model import Model
-from scalemix.networks.gaussians import draw_network, put_gaussians
+from scalemix.networks.gaussians import draw_network, noise_sizes, put_gaussians
+from scalemix.networks.layouts import in_rows
 
 # A step makes do with fewer draws than a score, which is compared with other scores.
 LEAST_SCORED = 8
@@ -117,12 +120,14 @@ class VariationalEM(Training, Engine):
         """The closed-form scales for the means and deviations as they are."""
         best = {}
         for site in model.sites:
-            structure = model.structures[site.name]
-            deviation = jnp.exp(state.log_deviations[site.name])
-            moment = moments(structure, site.weight(state.learned.network), deviation)
+            structure, layer = model.structures[site.name], site.layer(model.network)
+            mean, log_deviation = (
+                site.weight(state.learned.network),
+                state.log_deviations[site.name],
+            )
             best[site.name] = optimal_variances(
-                structure, site, site.layer(model.network), moment, state.variances[site.name],
-                self.num_sweeps,
+                structure, site, layer, moments(structure, site, layer, mean, log_deviation),
+                state.variances[site.name], self.num_sweeps,
             )  # fmt: skip
         # The envelope theorem: at their maximum the scales take no part in the gradient.
         return jax.lax.stop_gradient(best)
@@ -142,26 +147,29 @@ class VariationalEM(Training, Engine):
         kl, hyper = jnp.zeros(()), jnp.zeros(())
         for site in model.sites:
             structure, layer = model.structures[site.name], site.layer(model.network)
-            mean, deviation = site.weight(current.network), deviations[site.name]
-            v = variances[site.name]
-            kl = kl + kl_divergence(structure, site, layer, mean, deviation, v)
+            mean, v = site.weight(current.network), variances[site.name]
+            kl = kl + kl_divergence(structure, site, layer, mean, log_deviations[site.name], v)
             hyper = hyper + log_hyperprior(structure, v)
 
         # Draws come in pairs of opposite noise: half the random numbers, which on a CPU cost as
         # much as the products, and the errors of a pair cancel in part.
         signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], batch.weight.dtype)
+        sizes = noise_sizes(current.network, model.sites, batch.x[0])
+        num_pairs, num_rows = self.num_draws // len(signs), len(batch.y)
+        noise = normals(key, (num_pairs, num_rows, sum(sizes.values()))).astype(signs.dtype)
 
-        def one(key: PRNGKeyArray, sign: Array, x: Array, y: Array) -> Array:
-            network = put_gaussians(current.network, model.sites, deviations, key, sign)
+        laid_out = in_rows(current.network)
+
+        def one(noise: Array, x: Array, y: Array) -> Array:
+            pieces = jnp.split(noise, np.cumsum([*sizes.values()])[:-1])
+            by_site = dict(zip(sizes, pieces, strict=True))
+            network = put_gaussians(laid_out, model.sites, deviations, by_site)
             return current.likelihood.log_prob(network(x), y)
 
-        def of_key(keys: PRNGKeyArray) -> Array:
-            return jax.vmap(
-                lambda sign: jax.vmap(one, in_axes=(0, None, 0, 0))(keys, sign, batch.x, batch.y)
-            )(signs)
+        def of_pair(noise: Array) -> Array:
+            return jax.vmap(lambda sign: jax.vmap(one)(sign * noise, batch.x, batch.y))(signs)
 
-        keys = jax.random.split(key, (self.num_draws // len(signs), len(batch.y)))
-        values = jax.vmap(of_key)(keys).reshape(self.num_draws, len(batch.y))
+        values = jax.vmap(of_pair)(noise).reshape(self.num_draws, num_rows)
         return Bound(lower_bound(values, batch.weight), kl, hyper)
 
     def step(

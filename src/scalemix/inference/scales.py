@@ -23,9 +23,16 @@ Variances = dict[str, Array]
 FLOOR = 1e-8
 
 
-def moments(structure: Structure, mean: Array, deviation: Array) -> Array:
-    """`(mu^2 + sigma^2) / s0^2` for each weight."""
-    return (mean**2 + deviation**2) / jnp.asarray(structure.scale, mean.dtype) ** 2
+def moments(
+    structure: Structure, site: Site, layer: Any, mean: Array, log_deviation: Array
+) -> Array:
+    """The sum of `(mu^2 + sigma^2) / s0^2` over each pool.
+
+    A pool holds the weights that share all their scales: a row, or one weight where each has a
+    scale of its own. All that follows is a matter of pools, which are few.
+    """
+    total = _pool(structure, site, layer, mean**2 + jnp.exp(log_deviation) ** 2)
+    return total / jnp.asarray(structure.scale, mean.dtype) ** 2
 
 
 def optimal_variances(
@@ -42,26 +49,18 @@ def optimal_variances(
     the bound.
     """
     variances = dict(variances)
+    sizes = _sizes(structure, site, layer, moment)
     sweeps = num_sweeps if len(structure.groups) > 1 else 1
     for _ in range(sweeps):
         for group, mixture in structure.groups.items():
             others = {name: v for name, v in variances.items() if name != group}
-            given = moment / expand_scales(site, layer, others)
+            given = moment / _of_pools(structure, site, layer, others)
             best = mixture.optimal_variance(
-                _sum_over(group, site, layer, given),
-                _sum_over(group, site, layer, jnp.ones_like(moment)),
+                _sum_over(structure, group, site, layer, given),
+                _sum_over(structure, group, site, layer, sizes),
             )
             variances[group] = jnp.maximum(best, FLOOR)
     return variances
-
-
-def _sum_over(group: str, site: Site, layer: Any, values: Array) -> Array:
-    """The sum, over the weights that share each scale of the group, of these values."""
-    if group == "weight":
-        return values
-    if group == "layer":
-        return jnp.sum(values)
-    return sum_rows(site, layer, values)
 
 
 def kl_divergence(
@@ -69,14 +68,48 @@ def kl_divergence(
     site: Site,
     layer: Any,
     mean: Array,
-    deviation: Array,
+    log_deviation: Array,
     variances: Variances,
 ) -> Array:
     """`KL[q(W) || N(0, s0^2 v)]` of one site, a sum over its weights."""
-    variance = jnp.broadcast_to(expand_scales(site, layer, variances), site.shape)
-    ratio = moments(structure, mean, deviation) / variance
+    moment = moments(structure, site, layer, mean, log_deviation)
+    variance = _of_pools(structure, site, layer, variances)
     log_prior = jnp.log(variance) + 2 * jnp.log(jnp.asarray(structure.scale, mean.dtype))
-    return 0.5 * jnp.sum(ratio - 1 + log_prior - 2 * jnp.log(deviation))
+    sizes = _sizes(structure, site, layer, moment)
+    return 0.5 * jnp.sum(moment / variance + sizes * (log_prior - 1)) - jnp.sum(log_deviation)
+
+
+def _each_weight(structure: Structure) -> bool:
+    return "weight" in structure.groups
+
+
+def _pool(structure: Structure, site: Site, layer: Any, values: Array) -> Array:
+    """The sum over each pool of a value for each weight."""
+    return values if _each_weight(structure) else sum_rows(site, layer, values)
+
+
+def _sizes(structure: Structure, site: Site, layer: Any, moment: Array) -> Array:
+    """How many weights are in each pool."""
+    return _pool(structure, site, layer, jnp.ones(site.shape, moment.dtype))
+
+
+def _of_pools(structure: Structure, site: Site, layer: Any, variances: Variances) -> Array:
+    """The product of all groups' variances, for each pool."""
+    if _each_weight(structure):
+        return jnp.broadcast_to(expand_scales(site, layer, variances), site.shape)
+    product = jnp.ones((site.num_rows,), getattr(layer, site.rule.weight).dtype)
+    for variance in variances.values():
+        product = product * variance
+    return product
+
+
+def _sum_over(structure: Structure, group: str, site: Site, layer: Any, values: Array) -> Array:
+    """The sum, over the pools that share each scale of the group, of these values."""
+    if group == "layer":
+        return jnp.sum(values)
+    if group == "unit" and _each_weight(structure):
+        return sum_rows(site, layer, values)
+    return values
 
 
 def log_hyperprior(structure: Structure, variances: Variances) -> Array:

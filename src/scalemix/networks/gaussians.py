@@ -5,6 +5,7 @@ reparametrization): a product with Gaussian weights is Gaussian, with mean `h mu
 `h^2 sigma^2`, so each example has weights of its own for the price of a second product.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -19,26 +20,43 @@ from scalemix.networks.sites import Site
 TINY = 1e-16
 
 
+def noise_sizes(network: PyTree, sites: tuple[Site, ...], x: Array) -> dict[str, int]:
+    """How many random numbers each site takes in one pass of one example."""
+    sizes = {site.name: 0 for site in sites}
+
+    def change(site: Site, layer: Any) -> Any:
+        def see(drawn: Array) -> None:
+            # A layer that is called twice has one draw for both.
+            sizes[site.name] = max(sizes[site.name], drawn.size)
+
+        if site.rule.scale_input is None:
+            see(getattr(layer, site.rule.weight))
+            return layer
+        return _SeenLayer(layer, see, site)
+
+    jax.eval_shape(replace_layers(network, sites, change), x)
+    return sizes
+
+
 def put_gaussians(
     network: PyTree,
     sites: tuple[Site, ...],
     deviations: dict[str, Array],
-    key: PRNGKeyArray,
-    sign: Array | float = 1.0,
+    noise: dict[str, Array],
 ) -> PyTree:
     """The network with pre-activations drawn at every site: one pass of one example.
 
-    A sign of minus one turns all the noise around: a draw just as likely.
+    `noise` is standard normal, for each site as many numbers as `noise_sizes` says.
     """
-    keys = dict(zip(sites, jax.random.split(key, len(sites)), strict=True))
 
     def change(site: Site, layer: Any) -> Any:
         deviation = deviations[site.name]
         if site.rule.scale_input is None:
             # The layer is no plain product with this weight: the weight itself is drawn.
-            drawn = _draw(getattr(layer, site.rule.weight), deviation * sign, keys[site])
+            mean = getattr(layer, site.rule.weight)
+            drawn = mean + deviation * noise[site.name].reshape(mean.shape)
             return with_weight(layer, site, drawn)
-        return GaussianLayer(layer, deviation**2, keys[site], sign, site)
+        return GaussianLayer(layer, deviation**2, noise[site.name], site)
 
     return replace_layers(network, sites, change)
 
@@ -49,14 +67,11 @@ def draw_network(
     """The network with weights drawn at every site: one function, for any number of examples."""
     keys = jax.random.split(key, len(sites))
     weights = {
-        site.name: _draw(site.weight(network), deviations[site.name], subkey)
+        site.name: site.weight(network)
+        + deviations[site.name] * jax.random.normal(subkey, site.shape, site.weight(network).dtype)
         for site, subkey in zip(sites, keys, strict=True)
     }
     return put_weights(network, sites, weights)
-
-
-def _draw(mean: Array, deviation: Array, key: PRNGKeyArray) -> Array:
-    return mean + deviation * jax.random.normal(key, mean.shape, mean.dtype)
 
 
 class GaussianLayer(eqx.Module):
@@ -64,8 +79,7 @@ class GaussianLayer(eqx.Module):
 
     layer: Any
     variance: Array
-    key: PRNGKeyArray
-    sign: Array | float
+    noise: Array
     site: Site = eqx.field(static=True)
 
     def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
@@ -77,5 +91,15 @@ class GaussianLayer(eqx.Module):
                 lambda node: getattr(node, rule.bias), spread, replace_fn=jnp.zeros_like
             )
         deviation = jnp.sqrt(spread(x * x, *args, **kwargs) + TINY)
-        noise = jax.random.normal(self.key, mean.shape, mean.dtype)
-        return mean + deviation * (self.sign * noise)
+        return mean + deviation * self.noise[: mean.size].reshape(mean.shape)
+
+
+class _SeenLayer(eqx.Module):
+    layer: Any
+    see: Callable[[Array], None] = eqx.field(static=True)
+    site: Site = eqx.field(static=True)
+
+    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
+        output = self.layer(x, *args, **kwargs)
+        self.see(output)
+        return output

@@ -1,0 +1,69 @@
+"""Dense layers laid out for batches: the same functions, quicker.
+
+Mapped over examples, Equinox's `W x` gives units by examples, but adding a bias that is not mapped
+makes JAX put the examples first: every layer turns its activations around, forward and backward.
+Two layouts avoid that. In rows, `x W'` gives examples by units from the start, which suits whatever
+else comes in that order, such as noise for each example. In columns the bias comes as a product,
+`b [1]`, laid out like `W x`; small networks without noise are quickest so.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+
+class RowLinear(eqx.nn.Linear):
+    """A dense layer with the values of another, the examples of a batch in rows."""
+
+    def __init__(self, layer: eqx.nn.Linear):
+        _copy(layer, self)
+
+    def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
+        product = (x[None] if self.in_features == "scalar" else x) @ self.weight.T
+        output = product if self.bias is None else product + self.bias
+        return output[0] if self.out_features == "scalar" else output
+
+
+class ColumnLinear(eqx.nn.Linear):
+    """A dense layer with the values of another, the examples of a batch in columns."""
+
+    def __init__(self, layer: eqx.nn.Linear):
+        _copy(layer, self)
+
+    def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
+        assert self.bias is not None
+        # One, but mapped as the input is.
+        one = 0 * x[:1] + 1
+        return self.weight @ x + self.bias[:, None] @ one
+
+
+def _copy(layer: eqx.nn.Linear, new: eqx.nn.Linear) -> None:
+    for field in dataclasses.fields(layer):
+        setattr(new, field.name, getattr(layer, field.name))
+
+
+def in_rows(network: PyTree) -> PyTree:
+    """The same network, the examples of a batch in rows."""
+    return _change(network, RowLinear)
+
+
+def in_columns(network: PyTree) -> PyTree:
+    """The same network, the examples of a batch in columns wherever a layer has bias and width."""
+
+    def change(layer: eqx.nn.Linear) -> eqx.nn.Linear:
+        scalar = "scalar" in (layer.in_features, layer.out_features)
+        return layer if scalar or layer.bias is None else ColumnLinear(layer)
+
+    return _change(network, change)
+
+
+def _change(network: PyTree, change: Callable[[eqx.nn.Linear], eqx.nn.Linear]) -> PyTree:
+    return jax.tree.map(lambda n: change(n) if _is_dense(n) else n, network, is_leaf=_is_dense)
+
+
+def _is_dense(node: PyTree) -> bool:
+    # A layer of the user's own kind keeps its way of calling.
+    return type(node) is eqx.nn.Linear
