@@ -28,10 +28,16 @@ STRUCTURES = {"ARD": ARD, "ADD": ADD, "ARD-ADD": ARDADD}
 # Methods of a table, in groups that are one program: the objectives share all shapes, the
 # structures have scales of different ones.
 TABLES = {"table1": [OF_DRAWS], "table2": [(name,) for name in STRUCTURES]}
-# What dropout's choice is made among: the rate of dropping and the prior's scale (weight decay).
+# What dropout's choice is made among: the rate of dropping, and the least noise of the target in
+# its standard deviations. A noise level that is only learned comes out too low where the network
+# overfits; grid searches of the literature choose it on held-out rows.
 DROP_RATES = (0.005, 0.01, 0.05, 0.1)
-PRIOR_SCALES = (1.0, 10.0)
+NOISE_FLOORS = (0.001, 0.1, 0.3)
+PRIOR_SCALE = 10.0
 WIDTH, NUM_DRAWS = 50, 10
+# The share of steps over which EM's temperature rises. On held-out parts of the training sets it
+# was ahead of the method's default of .1 on four of five sets.
+WARM_UP = 0.3
 
 
 class Fitted(NamedTuple):
@@ -53,13 +59,17 @@ def fit_dropout(
         NoiseTraining(name, num_draws=NUM_DRAWS, **plan.training(len(splits[0][0])))
         for name in OF_DRAWS
     ]
-    choices = [{"drop": d, "prior_scale": s} for d in DROP_RATES for s in PRIOR_SCALES]
+    choices = [{"drop": d, "noise_floor": f} for d in DROP_RATES for f in NOISE_FLOORS]
     keys = jax.random.split(jax.random.key(1), len(splits))
 
     def models(key: Any) -> list[Model]:
         network = MLP(data.x.shape[1], "scalar", WIDTH, 1, key=key)
         return [
-            Model(network, ARD(Bernoulli(1 - c["drop"]), scale=c["prior_scale"]), Gaussian())
+            Model(
+                network,
+                ARD(Bernoulli(1 - c["drop"]), scale=PRIOR_SCALE),
+                Gaussian(floor=c["noise_floor"]),
+            )
             for c in choices
         ]
 
@@ -94,7 +104,7 @@ def fit_em(
     data: Dataset, splits: Sequence[Split], plan: Plan, structure: str, progress: bool | None
 ) -> Fitted:
     """Table 2: a residual network of 2 x 50 under inverse gamma(3, 3) scales, by variational EM."""
-    method = VariationalEM(**plan.training(len(splits[0][0])))
+    method = VariationalEM(warm_up=WARM_UP, **plan.training(len(splits[0][0])))
     keys = jax.random.split(jax.random.key(4), len(splits))
     prior = STRUCTURES[structure](InverseGamma(3.0, 3.0))
     posteriors = fit_many(

@@ -22,18 +22,20 @@ from scalemix.mixtures import (
 )
 from scalemix.model import Model
 from scalemix.networks import MLP, ResNet
+from scalemix.posterior import Posterior
+from scalemix.reproduce.cells import STRUCTURES, WARM_UP
 from scalemix.reproduce.plans import Plan
-from scalemix.structures import ADD, ARD, ARDADD
+from scalemix.structures import ARD
 
 # Colours that people with any kind of colour vision tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 
 
-def _figure(num: int, width: float, height: float) -> tuple[Any, list[Any]]:
+def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Any, np.ndarray]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, list(np.atleast_1d(figure.subplots(1, num)))
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def _save(figure: Any, folder: Path, name: str) -> None:
@@ -50,7 +52,7 @@ def importance_weights(folder: Path, plan: Plan, progress: bool | None) -> None:
         ("importance weighted, rate .5", "importance_weighted", 0.5),
         ("tail adaptive, rate .005", "tail_adaptive", 0.005),
     ]
-    figure, axes = _figure(3, 11, 3.2)
+    figure, (axes,) = _figure(1, 3, 11, 3.2)
     steps = min(plan.steps, 5000)
     for axis, (title, objective, rate), colour in zip(axes, panels, COLOURS, strict=False):
         network = MLP(found.x.shape[1], "scalar", 50, 1, key=jax.random.key(0))
@@ -80,7 +82,7 @@ def importance_weights(folder: Path, plan: Plan, progress: bool | None) -> None:
 
 def optimal_variances(folder: Path, plan: Plan, progress: bool | None) -> None:
     """Figure 1b: the variance that EM settles on, against what it sees of one weight."""
-    figure, (axis,) = _figure(1, 6, 4)
+    figure, ((axis,),) = _figure(1, 1, 6, 4)
     moment = jnp.linspace(0, 5, 201)
     for mixture, colour in zip(
         [
@@ -102,34 +104,40 @@ def optimal_variances(folder: Path, plan: Plan, progress: bool | None) -> None:
 
 
 def posterior_structure(folder: Path, plan: Plan, progress: bool | None) -> None:
-    """Figure 2: the hidden-to-hidden weights that each prior leaves on boston."""
+    """Figure 2: the hidden-to-hidden weights that each prior leaves on boston.
+
+    Above at temperature one; below at that of the paper's released code, which averages the
+    divergence over weights where it should sum and divide by the number of data.
+    """
     found = data.load("boston")
     train, _ = data.splits(len(found.y))[0]
     training = plan.training(len(train))
     network = ResNet(found.x.shape[1], "scalar", 50, 2, key=jax.random.key(0))
-    fits: list[tuple[str, Any, Any]] = [
-        ("dropout", ARD(Bernoulli(0.995)), NoiseTraining(num_draws=10, **training)),
-        *(
-            (name, kind(InverseGamma(3.0, 3.0)), VariationalEM(**training))
-            for name, kind in (("ARD", ARD), ("ADD", ADD), ("ARD-ADD", ARDADD))
-        ),
-    ]
-    figure, axes = _figure(4, 14, 3.4)
-    posteriors = [
-        fit(
+
+    def fitted(prior: Any, method: Any) -> Posterior:
+        return fit(
             Model(network, prior, Gaussian()), found.x[train], found.y[train], method,
             key=jax.random.key(1), progress=progress,
-        )
-        for _, prior, method in fits
-    ]  # fmt: skip
-    # One scale for all, so that panels can be compared.
-    largest = max(np.max(plots.second_moments(p)["blocks.0"]) for p in posteriors)
-    for axis, (name, _, _), posterior in zip(axes, fits, posteriors, strict=True):
-        plots.heat_map(
-            posterior, "blocks.0", limits=(1e-4 * largest, largest), ax=axis,
-            colorbar=axis is axes[-1],
         )  # fmt: skip
-        axis.set_title(name, loc="left", fontsize="medium")
+
+    dropout = fitted(ARD(Bernoulli(0.995)), NoiseTraining(num_draws=10, **training))
+    released = len(train) / sum(weight.size for weight in dropout.model.weights.values())
+    panels: dict[tuple[int, int], tuple[str, Posterior]] = {(0, 0): ("dropout", dropout)}
+    for row, temperature in enumerate((1.0, released)):
+        method = VariationalEM(temperature=temperature, warm_up=WARM_UP, **training)
+        for column, (name, kind) in enumerate(STRUCTURES.items(), start=1):
+            title = f"{name}, temperature {temperature:.2g}"
+            panels[row, column] = title, fitted(kind(InverseGamma(3.0, 3.0)), method)
+    figure, axes = _figure(2, 4, 14, 6.6)
+    axes[1, 0].set_visible(False)
+    # One scale for all, so that panels can be compared.
+    largest = max(np.max(plots.second_moments(p)["blocks.0"]) for _, p in panels.values())
+    for place, (title, posterior) in panels.items():
+        plots.heat_map(
+            posterior, "blocks.0", limits=(1e-4 * largest, largest), ax=axes[place],
+            colorbar=place[1] == 3,
+        )  # fmt: skip
+        axes[place].set_title(title, loc="left", fontsize="medium")
     _save(figure, folder, "figure2")
 
 

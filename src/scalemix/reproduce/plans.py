@@ -17,7 +17,7 @@ class Plan:
     batch_size: int
     batch_size_large: int
     held_out: float = 0.2
-    """The part of a training set on which dropout rate and prior scale are chosen."""
+    """The part of a training set on which dropout rate and noise floor are chosen."""
 
     def training(self, num_rows: int) -> dict[str, Any]:
         """Steps and batch size for a training set of this size."""
