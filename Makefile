@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-mcmc benchmark-uci clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-mcmc benchmark-uci benchmark-peers clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -38,14 +38,17 @@ benchmark-em: $(STAMP)
 benchmark-uci: $(STAMP)
 	$(BIN)/python benchmarks/uci_default.py
 
-# The peer wants an older BlackJAX than ours, hence a venv of its own.
+# A peer wants an older BlackJAX than ours, hence a venv of its own.
 benchmark-mcmc: $(STAMP) .venv-peer/.installed
 	$(BIN)/python benchmarks/mcmc_peer.py --peer-python .venv-peer/bin/python
+
+benchmark-peers: $(STAMP) .venv-peer/.installed
+	$(BIN)/python benchmarks/uci_peers.py --peer-python .venv-peer/bin/python
 
 .venv-peer/.installed: constraints.txt
 	$(PYTHON) -m venv .venv-peer
 	grep -E '^(jax|jaxlib|numpy|optax|scikit-learn|scipy)==' constraints.txt > .venv-peer/constraints.txt
-	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt sklearn-contrib-bde==1.0.2
+	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt sklearn-contrib-bde==1.0.2 xgboost-cpu==3.2.0 ngboost==0.5.11
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt

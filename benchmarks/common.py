@@ -1,8 +1,11 @@
-"""What the benchmarks share: timing in alternation, the machine's rate, tables in README.md."""
+"""What the benchmarks share: timing in alternation, peers, the machine's rate, tables."""
 
+import json
 import os
 import platform
 import statistics
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +90,37 @@ def product_rate(shape_a, shape_b, times: int) -> float:
     clock(lambda: run(a, b))
     seconds = statistics.median(clock(lambda: run(a, b)) for _ in range(7))
     return times * 2 * np.prod(shape_a) * shape_b[-1] / seconds / 1e9
+
+
+class Peers:
+    """Other packages, in a process of its own that waits while ours runs."""
+
+    def __init__(self, python: str):
+        self.process = subprocess.Popen(
+            [python, str(HERE / "peers_worker.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def fit(self, peer: str, x, y, x_test, y_test) -> dict[str, float]:
+        """A package's measures on one split."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+            np.savez(file, x=x, y=y, x_test=x_test, y_test=y_test)
+            file.flush()
+            self.process.stdin.write(f"{peer}\t{file.name}\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"{peer} failed: run {HERE / 'peers_worker.py'} by hand to see why.")
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the process."""
+        self.process.terminate()
 
 
 def write_table(

@@ -13,11 +13,11 @@ import os
 import platform
 import sys
 import time
-from pathlib import Path
 
 import jax
 import numpy as np
 import sklearn
+from common import RESULTS, write_table
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 import scalemix as sx
 from scalemix.sklearn import ScaleMixRegressor
 
-RESULTS = Path(__file__).parent / "results" / "estimators.json"
+FILE = RESULTS / "estimators.json"
 SETS = ("yacht", "energy", "boston", "concrete", "wine", "kin8nm", "power")
 NUM_SPLITS = int(os.environ.get("NUM_SPLITS", "1"))
 
@@ -55,16 +55,14 @@ def measure(name: str, split: int) -> dict:
     }
 
 
-def write_table(sets: dict[str, list[dict]]) -> None:
-    """Put the rows between the marks in benchmarks/README.md."""
-    page = RESULTS.parents[1] / "README.md"
-    begin, end = "<!-- begin estimators -->", "<!-- end estimators -->"
-    before, rest = page.read_text().split(begin)
-    after = rest.split(end)[1]
-    table = [
-        "| set | splits | RMSE | `MLPRegressor` | 90% intervals cover | CPU s | `MLPRegressor` |",
-        "|---|---|---|---|---|---|---|",
-    ]
+HEAD = (
+    "set", "splits", "RMSE", "`MLPRegressor`", "90% intervals cover", "CPU s", "`MLPRegressor`"
+)  # fmt: skip
+
+
+def table(sets: dict[str, list[dict]]) -> list[tuple[str, ...]]:
+    """One row a set: means over splits."""
+    made = []
     for name, rows in sets.items():
         mean = {
             key: np.mean([row[key] for row in rows]) for key in ("rmse", "rmse_mlp", "coverage90")
@@ -72,16 +70,18 @@ def write_table(sets: dict[str, list[dict]]) -> None:
         cpu, theirs = (
             np.mean([row["seconds"][key] for row in rows]) for key in ("ours_cpu", "theirs_cpu")
         )
-        table.append(
-            f"| {name} | {len(rows)} | {mean['rmse']:.3g} | {mean['rmse_mlp']:.3g} | "
-            f"{100 * mean['coverage90']:.1f}% | {cpu:.0f} | {theirs:.1f} |"
-        )
-    page.write_text("\n".join([before + begin, *table, end + after]))
+        made.append(
+            (
+                name, f"{len(rows)}", f"{mean['rmse']:.3g}", f"{mean['rmse_mlp']:.3g}",
+                f"{mean['coverage90']:.1%}", f"{cpu:.0f}", f"{theirs:.1f}",
+            )
+        )  # fmt: skip
+    return made
 
 
 def main() -> None:
     """Measure the sets named on the command line, or all of them."""
-    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {"sets": {}}
+    results = json.loads(FILE.read_text()) if FILE.exists() else {"sets": {}}
     results["machine"] = f"{platform.machine()}, {os.cpu_count()} cores"
     results["versions"] = {"jax": jax.__version__, "scikit-learn": sklearn.__version__}
     names = sys.argv[1:] or SETS
@@ -91,9 +91,8 @@ def main() -> None:
             continue
         rows.append(measure(name, split))
         results["sets"] = {key: results["sets"][key] for key in SETS if key in results["sets"]}
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        write_table(results["sets"])
+        FILE.write_text(json.dumps(results, indent=1) + "\n")
+        write_table("estimators", table(results["sets"]), HEAD)
         print(name, {key: value for key, value in rows[-1].items() if key != "trials"}, flush=True)
 
 

@@ -8,19 +8,18 @@ training rows, held out, but not blindly: see benchmarks/README.md for the runs 
 
 import argparse
 import json
-import subprocess
-import tempfile
 import time
 import warnings
 
 import jax
 import numpy as np
-from common import HERE, RESULTS, machine, write_table
+from common import RESULTS, Peers, machine, write_table
 
 import scalemix as sx
 from scalemix.diagnostics import ConvergenceWarning
 
 SETS, NUM_SPLITS = ("yacht", "energy"), 4
+PEER = "sklearn-contrib-bde"
 MEASURES = ("rmse", "log_likelihood", "seconds")
 METHOD = sx.MCMC(
     num_chains=8,
@@ -56,32 +55,7 @@ def fit_ours(x, y, x_test, y_test, key) -> dict[str, float]:
     }
 
 
-class Peer:
-    """The other package, in a process of its own that waits while ours runs."""
-
-    def __init__(self, python: str):
-        worker = HERE / "mcmc_peer_worker.py"
-        self.process = subprocess.Popen(
-            [python, str(worker)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-
-    def fit(self, x, y, x_test, y_test) -> dict[str, float]:
-        """Its measures on one split."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        with tempfile.NamedTemporaryFile(suffix=".npz") as file:
-            np.savez(file, x=x, y=y, x_test=x_test, y_test=y_test)
-            file.flush()
-            self.process.stdin.write(file.name + "\n")
-            self.process.stdin.flush()
-            return json.loads(self.process.stdout.readline())
-
-
-def compare(name: str, peer: Peer) -> dict[str, dict[str, list[float]]]:
+def compare(name: str, peers: Peers) -> dict[str, dict[str, list[float]]]:
     """Both packages' measures on each split of one set."""
     data = sx.data.load(name)
     found = {who: {measure: [] for measure in MEASURES} for who in ("ours", "peer")}
@@ -89,7 +63,7 @@ def compare(name: str, peer: Peer) -> dict[str, dict[str, list[float]]]:
     splits = list(sx.data.splits(len(data.y)))[:NUM_SPLITS]
     for key, (train, test) in zip(keys, splits, strict=True):
         split = data.x[train], data.y[train], data.x[test], data.y[test]
-        for who, result in (("peer", peer.fit(*split)), ("ours", fit_ours(*split, key))):
+        for who, result in (("peer", peers.fit(PEER, *split)), ("ours", fit_ours(*split, key))):
             print(name, who, {k: round(v, 3) for k, v in result.items()}, flush=True)
             for measure in MEASURES:
                 found[who][measure].append(result[measure])
@@ -100,9 +74,9 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer-python", required=True, help="a Python that has the other package")
-    peer = Peer(parser.parse_args().peer_python)
-    found = {name: compare(name, peer) for name in SETS}
-    peer.process.terminate()
+    peers = Peers(parser.parse_args().peer_python)
+    found = {name: compare(name, peers) for name in SETS}
+    peers.close()
     rows = []
     for name, results in found.items():
         ours, theirs = (
@@ -127,7 +101,7 @@ def main() -> None:
     for row in rows:
         print(f"{row[0]:34}{row[1]:>8}   {row[2]}")
     write_table("mcmc_peer", rows)
-    results = {**machine(), "peer": "sklearn-contrib-bde 1.0.2", "method": repr(METHOD)}
+    results = {**machine(), "peer": f"{PEER} 1.0.2", "method": repr(METHOD)}
     (RESULTS / "mcmc_peer.json").write_text(json.dumps(results | {"splits": found}, indent=2))
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 
 import jax
 import numpy as np
@@ -52,11 +53,31 @@ def test_every_table_and_figure_is_made(folder):
 
 def test_the_page_is_made_of_the_results(folder, tmp_path):
     content = json.loads((folder / "results.json").read_text())
-    write_page(content, tmp_path / "page.md")
+    write_page(content, tmp_path / "page.md", tmp_path / "figures")
     text = (tmp_path / "page.md").read_text()
     assert page.tables(content) in text
     assert content["commit"][:12] in text
+    assert page.shortfalls(content) in text
+    assert "(figures/figure2.png)" in text
     assert "{" not in text.replace("{-1, 3}", "")
+
+
+def test_the_documentation_holds_the_page_of_the_committed_results(tmp_path):
+    docs = Path(__file__).parents[2] / "docs"
+    content = json.loads((docs / "reproduction" / "results.json").read_text())
+    assert len(content["cells"]) == 6 * len(SETS)
+    assert content["plan"]["name"] == "full"
+    assert len(content["commit"]) == 40
+    write_page(content, tmp_path / "reproduction.md", tmp_path / "reproduction")
+    written = (tmp_path / "reproduction.md").read_text()
+    assert written == (docs / "reproduction.md").read_text()
+
+
+def test_what_is_not_reached_is_listed():
+    row = {"rmse": 1.0, "paper_rmse": 1.0, "log_likelihood": -1.0}
+    said = page.shortfalls({"cells": {"table2/yacht/ARD": {"splits": [row, row]}}})
+    assert said.startswith("0 of 1 published numbers")
+    assert "ARD, yacht: paper_rmse 1.000 (0.000), published 0.691" in said
 
 
 def test_finished_cells_are_not_run_again(folder, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ def reproduce(
     ] = Path("reproduction"),
     quick: Annotated[bool, typer.Option("--quick", help="Two splits, a few steps.")] = False,
     cpu_budget: Annotated[
-        bool, typer.Option("--cpu-budget", help="Ten splits and fewer steps: for two cores.")
+        bool, typer.Option("--cpu-budget", help="Five splits and fewer steps: for two cores.")
     ] = False,
     sets: Annotated[
         str | None, typer.Option(help="Sets, with commas between; the seven if not given.")
@@ -52,7 +52,7 @@ def reproduce(
     except ValueError as error:
         raise InputError(str(error)) from None
     if page is not None:
-        work.write_page(content, page)
+        work.write_page(content, page, output)
 
     def show() -> None:
         rows = []

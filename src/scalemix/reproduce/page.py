@@ -1,5 +1,6 @@
 """Results as Markdown: the tables beside the published numbers, and the page about them."""
 
+import os
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -103,10 +104,40 @@ def write_tables(content: dict[str, Any], path: Path) -> None:
     _write(path, f"# Reproduction\n\n{about(content)}\n\n{tables(content)}\n")
 
 
-def write_page(content: dict[str, Any], path: Path) -> None:
-    """Write the page that says what was reproduced and where we differ, numbers included."""
-    template = resources.files("scalemix.reproduce").joinpath("page.md").read_text("utf-8")
-    text = template.replace("{about}", about(content)).replace("{tables}", tables(content))
+def shortfalls(content: dict[str, Any]) -> str:
+    """How often the published numbers are reached, and every one that is not."""
+    counted = {True: 0, False: 0}
+    missed = []
+    for cell, values in content["cells"].items():
+        _, name, method = cell.split("/")
+        for measure, label in MEASURES.items():
+            wanted = published(method, measure, name)
+            if wanted is None:
+                continue
+            reached = bool(reaches(values, method, measure, name))
+            counted[reached] += 1
+            if not reached:
+                mean, error = summary(values, measure)
+                missed.append(
+                    f"- {method}, {name}: {label} {mean:.3f} ({error:.3f}), published {wanted[0]:g}"
+                )
+    first = f"{counted[True]} of {sum(counted.values())} published numbers are reached."
+    return "\n".join([first, *(["Not reached:", "", *missed] if missed else [])])
+
+
+def write_page(content: dict[str, Any], path: Path, figures: Path) -> None:
+    """Write the page that says what was reproduced and where we differ, numbers included.
+
+    `figures` is the folder of the figures, which the page shows from where it lies.
+    """
+    text = resources.files("scalemix.reproduce").joinpath("page.md").read_text("utf-8")
+    for name, value in (
+        ("about", about(content)),
+        ("tables", tables(content)),
+        ("shortfalls", shortfalls(content)),
+        ("figures", os.path.relpath(figures, path.parent)),
+    ):
+        text = text.replace("{" + name + "}", value)
     _write(path, text)
 
 

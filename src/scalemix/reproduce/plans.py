@@ -30,7 +30,7 @@ class Plan:
 
 PLANS = {
     "full": Plan("full", 20, 20_000, 40_000, 32, 256),
-    # Two cores, well under an hour.
-    "cpu": Plan("cpu", 10, 6_000, 6_000, 32, 128),
+    # Two cores, about half an hour.
+    "cpu": Plan("cpu", 5, 5_000, 4_000, 32, 128),
     "quick": Plan("quick", 2, 200, 200, 32, 128),
 }

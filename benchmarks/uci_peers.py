@@ -1,0 +1,101 @@
+"""The default regressor against other packages, on the seven UCI sets.
+
+Run with `make benchmark-peers`, which gives the others a venv of their own. The first four standard
+splits of each set, one of kin8nm and power; every package with the same settings for all sets.
+Writes benchmarks/results/uci_peers.json after each fit, leaves out what is there already, and puts
+tables into benchmarks/README.md.
+"""
+
+import argparse
+import json
+
+import jax
+import numpy as np
+from common import RESULTS, Peers, machine, write_table
+from scipy.stats import rankdata
+
+import scalemix as sx
+from scalemix.sklearn import ScaleMixRegressor
+
+FILE = RESULTS / "uci_peers.json"
+SETS = ("yacht", "energy", "boston", "concrete", "wine", "kin8nm", "power")
+PEERS = ("sklearn-contrib-bde", "XGBoost", "NGBoost", "random forest", "MLPRegressor")
+MEASURES = {"rmse": "RMSE", "log_likelihood": "log-likelihood", "crps": "CRPS"}
+DIGITS = {"rmse": "{:.3g}", "log_likelihood": "{:.2f}", "crps": "{:.3g}"}
+
+
+def num_splits(name: str) -> int:
+    """Fewer of the large sets."""
+    return 1 if name in ("kin8nm", "power") else 4
+
+
+def fit_ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
+    """Our measures on one split, as the estimator comes."""
+    prediction = ScaleMixRegressor(random_state=seed).fit(x, y).predict_dist(x_test)
+    samples = prediction.sample(jax.random.key(seed), 200)
+    return {
+        "rmse": sx.metrics.rmse(y_test, prediction.mean),
+        "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y_test)),
+        "crps": sx.metrics.crps(y_test, samples),
+        "coverage90": sx.metrics.interval_coverage(y_test, prediction.interval(0.9)),
+    }
+
+
+def means(results: dict, measure: str) -> tuple[list[str], np.ndarray]:
+    """The sets that all packages have been fitted to, and the means: (sets, packages)."""
+    names = [name for name in SETS if len(results["fits"].get(name, {})) == len(PEERS) + 1]
+    values = [
+        [
+            np.mean([fit[measure] for fit in results["fits"][name][who]])
+            for who in ("scalemix", *PEERS)
+        ]
+        for name in names
+    ]
+    return names, np.array(values)
+
+
+def write_tables(results: dict) -> None:
+    """A table for each measure, and the mean ranks."""
+    for measure in MEASURES:
+        names, values = means(results, measure)
+        if not names:
+            return
+        better = -values if measure == "log_likelihood" else values
+        ranks = rankdata(better, axis=1).mean(axis=0)
+        rows = [
+            (name, *(DIGITS[measure].format(value) for value in row))
+            for name, row in zip(names, values, strict=True)
+        ]
+        rows.append(("mean rank", *(f"{rank:.1f}" for rank in ranks)))
+        head = ("set", "scalemix", *PEERS)
+        write_table(f"uci_peers_{measure}", rows, head)
+        print(MEASURES[measure])
+        for row in (head, *rows):
+            print("  ".join(f"{cell:>19}" for cell in row))
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--peer-python", required=True, help="a Python that has the others")
+    peers = Peers(parser.parse_args().peer_python)
+    results = json.loads(FILE.read_text()) if FILE.exists() else {"fits": {}}
+    results = {**machine(), **results}
+    for name in SETS:
+        data = sx.data.load(name)
+        for split, (train, test) in enumerate(sx.data.splits(len(data.y))[: num_splits(name)]):
+            rows = data.x[train], data.y[train], data.x[test], data.y[test]
+            for who in (*PEERS, "scalemix"):
+                done = results["fits"].setdefault(name, {}).setdefault(who, [])
+                if len(done) > split:
+                    continue
+                found = fit_ours(*rows, split) if who == "scalemix" else peers.fit(who, *rows)
+                done.append(found)
+                FILE.write_text(json.dumps(results, indent=1) + "\n")
+                print(name, split, who, {k: round(v, 3) for k, v in found.items()}, flush=True)
+    peers.close()
+    write_tables(results)
+
+
+if __name__ == "__main__":
+    main()
