@@ -16,8 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import scalemix as sx
-from scalemix.inference import loop
+from scalemix.inference import compiled, loop
 from scalemix.inference.batches import Data, stack
+from scalemix.inference.engine import Schedule
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -54,9 +55,9 @@ def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
     programs = sx.fitting._stack([(method, model) for model in models])
     data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
     arrays, static = eqx.partition(programs, eqx.is_array)
-    schedule = loop.Schedule(num_steps, method.batch_size, num_steps, 1, False)
+    schedule = Schedule(num_steps, method.batch_size, num_steps, 1, False)
     keys = jax.random.split(jax.random.key(0), len(models))
-    state = loop._init(arrays, static, num_steps)
+    state = compiled.init(arrays, static, num_steps)
     rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
     program = loop._Chunks(arrays, static, data, rows, sets, schedule, keys)
     program.run(state, 0, 1)

@@ -14,8 +14,9 @@ import matplotlib.pyplot as plt
 
 import scalemix as sx
 from scalemix import plots
+from scalemix.distributions import OneNetwork
 from scalemix.networks import MLP
-from scalemix.posterior import History, OneNetwork
+from scalemix.posterior import History
 from scalemix.scaling import Scaling
 from tests.mixtures.cases import CASES
 from tests.storage.cases import build, ensemble, noisy

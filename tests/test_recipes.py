@@ -8,7 +8,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.inference import loop
-from scalemix.inference.loop import Engine
+from scalemix.inference.engine import Engine
 from scalemix.mixtures import ScaleMixture
 from scalemix.recipes import MIXTURES, PRIORS, Recipe
 

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.distributions import Ensemble, GaussianNetworks, OneNetwork
 from scalemix.networks import MLP, ResNet
 from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import find_sites
-from scalemix.posterior import Ensemble, GaussianNetworks, History, OneNetwork, Posterior
+from scalemix.posterior import History, Posterior
 from scalemix.scaling import Scaling
 
 KEY = jax.random.key(0)

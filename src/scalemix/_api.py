@@ -3,7 +3,7 @@
 from scalemix import data, likelihoods, metrics, mixtures, networks
 from scalemix.fitting import fit, fit_many
 from scalemix.inference import MCMC, NoiseTraining, VariationalEM
-from scalemix.inference.loop import DivergenceError
+from scalemix.inference.engine import DivergenceError
 from scalemix.mixtures import (
     Bernoulli,
     Beta,

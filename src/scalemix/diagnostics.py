@@ -16,7 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from scalemix.posterior import Posterior, SampledNetworks, check_inputs
+from scalemix.distributions import SampledNetworks
+from scalemix.posterior import Posterior, check_inputs
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -12,23 +12,22 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix._random import check_key
 from scalemix.diagnostics import warn_if_chains_disagree
-from scalemix.inference import chains, loop
-from scalemix.inference.batches import Data, stack
-from scalemix.inference.em import VariationalEM
-from scalemix.inference.loop import Engine
-from scalemix.inference.mcmc import MCMC
-from scalemix.inference.noise import NoiseTraining
-from scalemix.model import Model
-from scalemix.posterior import (
+from scalemix.distributions import (
     Ensemble,
     GaussianNetworks,
-    History,
     Networks,
     NoisyNetworks,
     OneNetwork,
-    Posterior,
     SampledNetworks,
 )
+from scalemix.inference import chains, loop
+from scalemix.inference.batches import Data, stack
+from scalemix.inference.em import VariationalEM
+from scalemix.inference.engine import Engine, Schedule
+from scalemix.inference.mcmc import MCMC
+from scalemix.inference.noise import NoiseTraining
+from scalemix.model import Model
+from scalemix.posterior import History, Posterior
 from scalemix.preparation import hold_out, prepare
 from scalemix.progress import bar
 from scalemix.scaling import Scaling
@@ -272,7 +271,7 @@ def run_jobs(
             f"data sets take {min(lengths)} to {max(lengths)}. Give steps instead of epochs."
         )
     num_steps = lengths.pop()
-    schedule = loop.Schedule(
+    schedule = Schedule(
         num_steps=num_steps,
         batch_size=batch_size,
         chunk_steps=min(method.chunk_steps, num_steps),

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from scalemix.distributions import GaussianNetworks
 from scalemix.mixtures import Bernoulli, LogUniform, ScaleMixture
-from scalemix.posterior import GaussianNetworks, History, Posterior
+from scalemix.posterior import History, Posterior
 from scalemix.predictive import Predictive
 
 if TYPE_CHECKING:

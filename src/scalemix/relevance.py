@@ -19,11 +19,12 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
+from scalemix.distributions import Ensemble, Networks, WeightMoments
 from scalemix.model import Model
 from scalemix.networks.placing import sum_rows
 from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import Site
-from scalemix.posterior import Ensemble, Networks, Posterior, WeightMoments
+from scalemix.posterior import Posterior
 
 # Beside the mean of a layer: a row with less than this of E[w^2] carries nothing.
 NEGLIGIBLE = 1e-6

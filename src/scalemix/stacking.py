@@ -23,8 +23,8 @@ from jaxtyping import PRNGKeyArray, PyTree
 from scalemix._random import check_key
 from scalemix.fitting import Job, Method, check_keys, check_method, members, restart, run_jobs
 from scalemix.inference.batches import Data, stack
+from scalemix.inference.compiled import held_out_log_probs
 from scalemix.inference.em import VariationalEM
-from scalemix.inference.loop import held_out_log_probs
 from scalemix.likelihoods import Likelihood, StudentT
 from scalemix.model import Model
 from scalemix.posterior import Posterior

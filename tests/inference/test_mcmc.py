@@ -12,9 +12,9 @@ import pytest
 import scalemix as sx
 from scalemix import predictive
 from scalemix.diagnostics import ConvergenceWarning
+from scalemix.distributions import SampledNetworks, spread_order
 from scalemix.inference import chains
 from scalemix.networks import MLP
-from scalemix.posterior import SampledNetworks, spread_order
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import expit
 
 import scalemix as sx
+from scalemix.distributions import Ensemble, GaussianNetworks
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior import Ensemble, GaussianNetworks, History
+from scalemix.posterior import History
 from scalemix.scaling import Scaling
 
 KEY = jax.random.key(0)

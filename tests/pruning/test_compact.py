@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import scalemix as sx
+from scalemix.distributions import NoisyNetworks
 from scalemix.networks import MLP
-from scalemix.posterior import NoisyNetworks
 from scalemix.pruning.compact import compact
 from scalemix.pruning.masks import Row, mask
 from scalemix.pruning.parts import layers_of

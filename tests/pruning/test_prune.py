@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.distributions import GaussianNetworks, Networks, OneNetwork
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior import GaussianNetworks, Networks, OneNetwork
 from scalemix.predictive import Drawn
 from tests.pruning import cases
 from tests.storage.cases import as_fitted, assert_same

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import scalemix as sx
+from scalemix.distributions import Ensemble, GaussianNetworks, NoisyNetworks, SampledNetworks
 from scalemix.networks import MLP
-from scalemix.posterior import Ensemble, GaussianNetworks, History, NoisyNetworks, SampledNetworks
+from scalemix.posterior import History
 from scalemix.scaling import Scaling
 from scalemix.unknowns import Unknowns
 

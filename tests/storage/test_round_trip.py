@@ -15,8 +15,8 @@ import safetensors.numpy
 
 import scalemix as sx
 from scalemix import storage
+from scalemix.distributions import NoisyNetworks, OneNetwork
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior import NoisyNetworks, OneNetwork
 from scalemix.storage.skeletons import ACTIVATIONS
 from tests.mixtures.cases import CASES
 from tests.storage import cases

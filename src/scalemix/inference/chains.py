@@ -16,7 +16,8 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.inference import checkpoint as checkpoints
 from scalemix.inference.batches import Data
-from scalemix.inference.loop import DivergenceError, Progress, fingerprints
+from scalemix.inference.engine import DivergenceError
+from scalemix.inference.loop import Progress
 from scalemix.inference.mcmc import MCMC
 from scalemix.inference.sampler import Transition
 
@@ -56,7 +57,7 @@ def run(
     prints = {}
     if checkpoint is not None:
         sets = np.arange(len(num_rows))
-        prints = fingerprints(programs, data, num_rows, sets, method.num_steps, keys)
+        prints = checkpoints.fingerprint(programs, data, num_rows, sets, method.num_steps, keys)
         if checkpoint.exists() and not resume:
             raise ValueError(
                 f"{checkpoint} exists. Pass resume=True to continue that run, or delete it."

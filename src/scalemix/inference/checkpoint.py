@@ -1,9 +1,12 @@
 """States on disk: written whole or not at all, read without executing anything."""
 
+import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 
@@ -51,3 +54,26 @@ def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
             f"what that run was given, or delete the file to start afresh."
         )
     return jax.tree.unflatten(treedef, found)
+
+
+def fingerprint(programs, data, num_rows, sets, schedule, keys) -> dict[str, str]:
+    """Equal for two runs that are the same; where they differ, the name says in what."""
+    engines, models = programs
+    arrays, static = eqx.partition(models, eqx.is_array)
+    return {
+        "model": _digest(eqx.tree_pformat(static), jax.tree.leaves(arrays)),
+        "data": _digest("", [*data, num_rows, sets]),
+        "method": _digest(
+            repr((engines, schedule)), jax.tree.leaves(eqx.filter(engines, eqx.is_array))
+        ),
+        "key": _digest("", [jax.random.key_data(keys)]),
+    }
+
+
+def _digest(description: str, arrays: list[Any]) -> str:
+    # The address of a function says nothing about it and differs between processes.
+    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", description).encode())
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        digest.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
+    return digest.hexdigest()

@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import normals
 from scalemix.inference.batches import Data
-from scalemix.inference.loop import Engine, Step
+from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import lower_bound
 from scalemix.inference.scales import (
     Variances,

@@ -6,11 +6,7 @@ does depends on the key, the step's number and the data: not on where chunks beg
 run that was cut off and resumed is the run that was not.
 """
 
-import abc
-import dataclasses
-import hashlib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,75 +18,10 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import noise_key
 from scalemix.inference import checkpoint as checkpoints
-from scalemix.inference.batches import Data, batch_rows, visits
+from scalemix.inference import compiled
+from scalemix.inference.batches import Data
+from scalemix.inference.engine import DivergenceError, Schedule
 from scalemix.inference.scoring import weighted_mean
-
-
-class Step(NamedTuple):
-    """What one step gives: the next state, the objective, and whatever is recorded on request."""
-
-    state: PyTree
-    objective: Array
-    recorded: dict[str, Array]
-
-
-class Engine(abc.ABC):
-    """How to infer: pure functions of one model, which the loop maps over many.
-
-    `state` is what the engine adjusts, `model` is what it started from. `num_data` is the number of
-    training data, the N of every mean.
-    """
-
-    @abc.abstractmethod
-    def check_model(self, model: PyTree) -> None:
-        """Raise `ValueError` for a model that this engine cannot fit."""
-
-    @classmethod
-    def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
-        """Engines for one program: what may differ between them, and does, turned into arrays."""
-        return list(engines)
-
-    @abc.abstractmethod
-    def init(self, model: PyTree, num_steps: int) -> PyTree:
-        """The first state."""
-
-    @abc.abstractmethod
-    def step(
-        self,
-        state: PyTree,
-        model: PyTree,
-        batch: Data,
-        num_data: Array,
-        num_steps: int,
-        key: PRNGKeyArray,
-    ) -> Step:
-        """One step on one batch."""
-
-    @abc.abstractmethod
-    def log_probs(self, state: PyTree, model: PyTree, data: Data, key: PRNGKeyArray) -> Array:
-        """The predictive log-likelihood of each row of data held out."""
-
-    @abc.abstractmethod
-    def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:
-        """The largest value at each site, non-finite if any is, to find where a run diverged."""
-
-
-class DivergenceError(RuntimeError):
-    """The objective or a parameter is no longer finite."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Schedule:
-    """How long, on which batches, and what happens between chunks."""
-
-    num_steps: int
-    batch_size: int | None
-    """`None` takes all data in every step."""
-    chunk_steps: int
-    patience: int
-    """Chunks without a better score before a run with held-out data stops."""
-    stream: bool
-    """Whether data stay in host memory and go to the device chunk by chunk."""
 
 
 class Progress(NamedTuple):
@@ -134,7 +65,7 @@ def run(
     all models; what it holds as arrays may differ.
     """
     arrays, static = eqx.partition(programs, eqx.is_array)
-    state = _init(arrays, static, schedule.num_steps)
+    state = compiled.init(arrays, static, schedule.num_steps)
     num_models = len(sets)
     memory = _Memory(
         done=np.zeros((), np.int64),
@@ -152,7 +83,7 @@ def run(
         memory.recorded[name] = np.zeros((num_models, _num_chunks(schedule), *shape), dtype)
     prints = {}
     if checkpoint is not None:
-        prints = fingerprints(programs, data, num_rows, sets, schedule, keys)
+        prints = checkpoints.fingerprint(programs, data, num_rows, sets, schedule, keys)
         if checkpoint.exists():
             if not resume:
                 raise ValueError(
@@ -205,7 +136,7 @@ def _advance(chunks: "_Chunks", memory: _Memory, held_out: Data | None) -> _Memo
     schedule, done = chunks.schedule, int(memory.done)
     count = min(schedule.chunk_steps, schedule.num_steps - done)
     state, objective, recorded = chunks.run(memory.state, done, count)
-    if not (np.isfinite(objective).all() and _all_finite(state)):
+    if not (np.isfinite(objective).all() and compiled.all_finite(state)):
         raise DivergenceError(chunks.explain(memory.state, done, count))
     index = done // schedule.chunk_steps
     memory.objective[:, done : done + count] = objective
@@ -254,7 +185,7 @@ class _Chunks:
     def run(self, state: PyTree, start: int, count: int) -> tuple[PyTree, np.ndarray, dict]:
         """So many steps from this one on."""
         data, rows = self._batches(start)
-        state, objective, recorded = _run_chunk(
+        state, objective, recorded = compiled.run_chunk(
             self.schedule, self.static, state, self.arrays, data, self.sets, rows,
             self.num_data, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip
@@ -268,10 +199,10 @@ class _Chunks:
         if self.orders is None or self.orders[0] != epochs:
             reach = steps * size // min(self.rows_on_host) + 2
             first = jnp.asarray(epochs, jnp.int32)
-            orders = _visits(self.order_keys, self.num_rows, first, self.longest, reach)
+            orders = compiled.visits_of(self.order_keys, self.num_rows, first, self.longest, reach)
             self.orders = epochs, orders
         places = jnp.asarray([start * size % n for n in self.rows_on_host], jnp.int32)
-        rows = _batch_rows(self.orders[1], places, self.num_rows, steps, size)
+        rows = compiled.rows_of(self.orders[1], places, self.num_rows, steps, size)
         if not self.schedule.stream:
             return self.data, rows
         # Only the rows of this chunk go to the device.
@@ -283,7 +214,9 @@ class _Chunks:
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out data, always under the same noise."""
         held_out = jax.tree.map(jnp.asarray, held_out)
-        values = _log_probs(self.static, state, self.arrays, held_out, self.sets, self.step_keys)
+        values = compiled.log_probs(
+            self.static, state, self.arrays, held_out, self.sets, self.step_keys
+        )
         weights = held_out.weight[self.sets]
         return np.asarray(jax.vmap(weighted_mean)(values, weights), float)
 
@@ -291,8 +224,8 @@ class _Chunks:
         """Name, shape and type of what one model's step records."""
         data, rows = self._batches(0)
         _, _, recorded = eqx.filter_eval_shape(
-            _run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets, rows,
-            self.num_data, self.step_keys, jnp.int32(0), jnp.int32(0),
+            compiled.run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets,
+            rows, self.num_data, self.step_keys, jnp.int32(0), jnp.int32(0),
         )  # fmt: skip
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
 
@@ -303,13 +236,15 @@ class _Chunks:
             # Once non-finite, always non-finite: halve the steps that are known to be good.
             middle = (low + high) // 2
             trial, objective, _ = self.run(state, start, middle)
-            good = np.isfinite(objective).all() and _all_finite(trial)
+            good = np.isfinite(objective).all() and compiled.all_finite(trial)
             low, high = (middle, high) if good else (low, middle)
         before = self.run(state, start, low)[0] if low else state
         after, objective, _ = self.run(state, start, low + 1)
         found = []
         for when in (before, after):
-            values = _magnitudes(self.static, when, self.arrays, self.step_keys, start + low)
+            values = compiled.magnitudes(
+                self.static, when, self.arrays, self.step_keys, start + low
+            )
             for name, value in values.items():
                 bad = np.flatnonzero(~np.isfinite(np.asarray(value)))
                 if bad.size and not found:
@@ -328,133 +263,5 @@ class _Chunks:
         )
 
 
-@eqx.filter_jit
-def _init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
-    def one(arrays: PyTree) -> PyTree:
-        engine, model = eqx.combine(arrays, static)
-        return engine.init(model, num_steps)
-
-    return jax.vmap(one)(arrays)
-
-
-@eqx.filter_jit
-def _run_chunk(
-    schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
-    rows: Array | None, num_data: Array, keys: PRNGKeyArray, start: Array, count: Array,
-) -> tuple[PyTree, Array, dict[str, Array]]:  # fmt: skip
-    """`count` steps from `start` on. The count is data, so that every chunk is one program."""
-
-    def one(state, arrays, which, rows, num_data, key, i) -> Step:
-        if rows is not None:
-            batch = jax.tree.map(lambda a: a[which, rows[i]], data)
-        elif schedule.stream:
-            # Gathered beforehand, for each model.
-            batch = jax.tree.map(lambda a: a[which, i], data)
-        else:
-            batch = jax.tree.map(lambda a: a[which], data)
-        engine, model = eqx.combine(arrays, static)
-        key = jax.random.fold_in(key, start + i)
-        return engine.step(state, model, batch, num_data, schedule.num_steps, key)
-
-    def steps(state, i) -> Step:
-        which = jnp.arange(len(sets)) if schedule.stream else sets
-        return jax.vmap(lambda s, a, w, r, n, k: one(s, a, w, r, n, k, i))(
-            state, arrays, which, rows, num_data, keys
-        )
-
-    def body(i: Array, carry):
-        state, objectives, _ = carry
-        state, objective, recorded = steps(state, i)
-        return state, objectives.at[:, i].set(objective), recorded
-
-    blank = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
-    )
-    objectives = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
-    return jax.lax.fori_loop(0, count, body, (state, objectives, blank))
-
-
-def _all_finite(state: PyTree) -> bool:
-    return bool(_finite_flag(eqx.filter(state, eqx.is_inexact_array)))
-
-
-@jax.jit
-def _finite_flag(arrays: PyTree) -> Array:
-    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
-
-
-def held_out_log_probs(
-    programs: tuple[PyTree, PyTree],
-    state: PyTree,
-    held_out: Data,
-    sets: np.ndarray,
-    keys: PRNGKeyArray,
-) -> np.ndarray:
-    """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
-    arrays, static = eqx.partition(programs, eqx.is_array)
-    held_out = jax.tree.map(jnp.asarray, held_out)
-    keys = jax.vmap(noise_key)(keys)
-    return np.asarray(_log_probs(static, state, arrays, held_out, jnp.asarray(sets), keys))
-
-
-@eqx.filter_jit
-def _log_probs(static, state, arrays, held_out, sets, keys):
-    def one(state, arrays, which, key):
-        engine, model = eqx.combine(arrays, static)
-        # A step that training never reaches.
-        key = jax.random.fold_in(key, 2**32 - 1)
-        return engine.log_probs(state, model, jax.tree.map(lambda a: a[which], held_out), key)
-
-    return jax.vmap(one)(state, arrays, sets, keys)
-
-
-@eqx.filter_jit
-def _magnitudes(static, state, arrays, keys, step):
-    def one(state, arrays, key):
-        engine, model = eqx.combine(arrays, static)
-        return engine.magnitudes(state, model, jax.random.fold_in(key, step))
-
-    return jax.vmap(one)(state, arrays, keys)
-
-
-@eqx.filter_jit
-def _visits(keys, num_rows, first_epoch, longest, num_epochs):
-    def one(key, rows, first):
-        return visits(key, rows, first, longest, num_epochs)
-
-    return jax.vmap(one)(keys, num_rows, first_epoch)
-
-
-@eqx.filter_jit
-def _batch_rows(orders, start, num_rows, num_steps, batch_size):
-    def one(orders, start, rows):
-        return batch_rows(orders, start, rows, num_steps, batch_size)
-
-    return jax.vmap(one)(orders, start, num_rows)
-
-
 def _num_chunks(schedule: Schedule, num_steps: int | None = None) -> int:
     return -(-(schedule.num_steps if num_steps is None else num_steps) // schedule.chunk_steps)
-
-
-def fingerprints(programs, data, num_rows, sets, schedule, keys) -> dict[str, str]:
-    """Equal for two runs that are the same; where they differ, the name says in what."""
-    engines, models = programs
-    arrays, static = eqx.partition(models, eqx.is_array)
-    return {
-        "model": _digest(eqx.tree_pformat(static), jax.tree.leaves(arrays)),
-        "data": _digest("", [*data, num_rows, sets]),
-        "method": _digest(
-            repr((engines, schedule)), jax.tree.leaves(eqx.filter(engines, eqx.is_array))
-        ),
-        "key": _digest("", [jax.random.key_data(keys)]),
-    }
-
-
-def _digest(description: str, arrays: list[Any]) -> str:
-    # The address of a function says nothing about it and differs between processes.
-    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", description).encode())
-    for array in arrays:
-        array = np.ascontiguousarray(array)
-        digest.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
-    return digest.hexdigest()

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.inference.batches import Data
-from scalemix.inference.loop import Engine, Step
+from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import (
     OBJECTIVES,
     OF_DRAWS,

@@ -16,8 +16,8 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array
 
+from scalemix.distributions import Networks
 from scalemix.networks import ResNet
-from scalemix.posterior import Networks
 from scalemix.pruning.parts import Part, Parts, put_together, take_apart
 
 Activation = Callable[[Array], Array]

@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from scalemix.distributions import Ensemble, GaussianNetworks, Networks
 from scalemix.networks.sites import Site
-from scalemix.posterior import Ensemble, GaussianNetworks, Networks, Posterior
+from scalemix.posterior import Posterior
 from scalemix.relevance import SiteRelevance, measure_sites
 from scalemix.structures import Structure
 

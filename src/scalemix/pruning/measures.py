@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scalemix.posterior import Ensemble, Posterior
+from scalemix.distributions import Ensemble
+from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 
 TIMED_ROWS = 1024

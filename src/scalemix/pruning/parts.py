@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
+from scalemix.distributions import GaussianNetworks, Networks
 from scalemix.model import assemble
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior import GaussianNetworks, Networks
 from scalemix.structures import Structure
 
 ADVICE = (

@@ -7,15 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from scalemix.posterior import (
-    Ensemble,
-    GaussianNetworks,
-    Networks,
-    NoisyNetworks,
-    OneNetwork,
-    Posterior,
-    check_inputs,
-)
+from scalemix.distributions import Ensemble, GaussianNetworks, Networks, NoisyNetworks, OneNetwork
+from scalemix.posterior import Posterior, check_inputs
 from scalemix.predictive import Predictive
 from scalemix.pruning.compact import Compacted, compact
 from scalemix.pruning.masks import Row, mask, rows_off, with_members

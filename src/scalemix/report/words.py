@@ -1,6 +1,7 @@
 """A model and its fit in plain words."""
 
-from scalemix.posterior import Ensemble, Posterior
+from scalemix.distributions import Ensemble
+from scalemix.posterior import Posterior
 from scalemix.storage.priors import encode, in_words
 
 METHODS = {

@@ -14,19 +14,17 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import HASH, check_key
-from scalemix.model import Model, assemble
-from scalemix.networks.placing import check_by_site
-from scalemix.posterior import (
+from scalemix.distributions import (
     Ensemble,
     GaussianNetworks,
-    History,
     Networks,
     NoisyNetworks,
     OneNetwork,
-    Posterior,
     SampledNetworks,
-    check_inputs,
 )
+from scalemix.model import Model, assemble
+from scalemix.networks.placing import check_by_site
+from scalemix.posterior import History, Posterior, check_inputs
 from scalemix.prior import Parametrization
 from scalemix.scaling import Scaling
 from scalemix.storage import container, priors, skeletons

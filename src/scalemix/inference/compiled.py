@@ -1,0 +1,130 @@
+"""The compiled programs of the loop: many models side by side.
+
+`arrays` and `static` are the two parts of engines and models, stacked on a leading axis.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix._random import noise_key
+from scalemix.inference.batches import Data, batch_rows, visits
+from scalemix.inference.engine import Schedule, Step
+
+
+@eqx.filter_jit
+def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
+    """The first state of each."""
+
+    def one(arrays: PyTree) -> PyTree:
+        engine, model = eqx.combine(arrays, static)
+        return engine.init(model, num_steps)
+
+    return jax.vmap(one)(arrays)
+
+
+@eqx.filter_jit
+def run_chunk(
+    schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
+    rows: Array | None, num_data: Array, keys: PRNGKeyArray, start: Array, count: Array,
+) -> tuple[PyTree, Array, dict[str, Array]]:  # fmt: skip
+    """`count` steps from `start` on. The count is data, so that every chunk is one program."""
+
+    def one(state, arrays, which, rows, num_data, key, i) -> Step:
+        if rows is not None:
+            batch = jax.tree.map(lambda a: a[which, rows[i]], data)
+        elif schedule.stream:
+            # Gathered beforehand, for each model.
+            batch = jax.tree.map(lambda a: a[which, i], data)
+        else:
+            batch = jax.tree.map(lambda a: a[which], data)
+        engine, model = eqx.combine(arrays, static)
+        key = jax.random.fold_in(key, start + i)
+        return engine.step(state, model, batch, num_data, schedule.num_steps, key)
+
+    def steps(state, i) -> Step:
+        which = jnp.arange(len(sets)) if schedule.stream else sets
+        return jax.vmap(lambda s, a, w, r, n, k: one(s, a, w, r, n, k, i))(
+            state, arrays, which, rows, num_data, keys
+        )
+
+    def body(i: Array, carry):
+        state, objectives, _ = carry
+        state, objective, recorded = steps(state, i)
+        return state, objectives.at[:, i].set(objective), recorded
+
+    blank = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
+    )
+    objectives = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
+    return jax.lax.fori_loop(0, count, body, (state, objectives, blank))
+
+
+def all_finite(state: PyTree) -> bool:
+    """Whether no number of a state is lost."""
+    return bool(_finite_flag(eqx.filter(state, eqx.is_inexact_array)))
+
+
+@jax.jit
+def _finite_flag(arrays: PyTree) -> Array:
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
+
+
+def held_out_log_probs(
+    programs: tuple[PyTree, PyTree],
+    state: PyTree,
+    held_out: Data,
+    sets: np.ndarray,
+    keys: PRNGKeyArray,
+) -> np.ndarray:
+    """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
+    arrays, static = eqx.partition(programs, eqx.is_array)
+    held_out = jax.tree.map(jnp.asarray, held_out)
+    keys = jax.vmap(noise_key)(keys)
+    return np.asarray(log_probs(static, state, arrays, held_out, jnp.asarray(sets), keys))
+
+
+@eqx.filter_jit
+def log_probs(static, state, arrays, held_out, sets, keys):
+    """The predictive log-likelihood of each held-out row of each model."""
+
+    def one(state, arrays, which, key):
+        engine, model = eqx.combine(arrays, static)
+        # A step that training never reaches.
+        key = jax.random.fold_in(key, 2**32 - 1)
+        return engine.log_probs(state, model, jax.tree.map(lambda a: a[which], held_out), key)
+
+    return jax.vmap(one)(state, arrays, sets, keys)
+
+
+@eqx.filter_jit
+def magnitudes(static, state, arrays, keys, step):
+    """The largest value of each model at each site."""
+
+    def one(state, arrays, key):
+        engine, model = eqx.combine(arrays, static)
+        return engine.magnitudes(state, model, jax.random.fold_in(key, step))
+
+    return jax.vmap(one)(state, arrays, keys)
+
+
+@eqx.filter_jit
+def visits_of(keys, num_rows, first_epoch, longest, num_epochs):
+    """The orders in which each model meets its rows."""
+
+    def one(key, rows, first):
+        return visits(key, rows, first, longest, num_epochs)
+
+    return jax.vmap(one)(keys, num_rows, first_epoch)
+
+
+@eqx.filter_jit
+def rows_of(orders, start, num_rows, num_steps, batch_size):
+    """The rows of each model's batches."""
+
+    def one(orders, start, rows):
+        return batch_rows(orders, start, rows, num_steps, batch_size)
+
+    return jax.vmap(one)(orders, start, num_rows)

@@ -1,0 +1,77 @@
+"""What an engine is: how to infer, as pure functions of one model."""
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.inference.batches import Data
+
+
+class Step(NamedTuple):
+    """What one step gives: the next state, the objective, and whatever is recorded on request."""
+
+    state: PyTree
+    objective: Array
+    recorded: dict[str, Array]
+
+
+class Engine(abc.ABC):
+    """How to infer: pure functions of one model, which the loop maps over many.
+
+    `state` is what the engine adjusts, `model` is what it started from. `num_data` is the number of
+    training data, the N of every mean.
+    """
+
+    @abc.abstractmethod
+    def check_model(self, model: PyTree) -> None:
+        """Raise `ValueError` for a model that this engine cannot fit."""
+
+    @classmethod
+    def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
+        """Engines for one program: what may differ between them, and does, turned into arrays."""
+        return list(engines)
+
+    @abc.abstractmethod
+    def init(self, model: PyTree, num_steps: int) -> PyTree:
+        """The first state."""
+
+    @abc.abstractmethod
+    def step(
+        self,
+        state: PyTree,
+        model: PyTree,
+        batch: Data,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        """One step on one batch."""
+
+    @abc.abstractmethod
+    def log_probs(self, state: PyTree, model: PyTree, data: Data, key: PRNGKeyArray) -> Array:
+        """The predictive log-likelihood of each row of data held out."""
+
+    @abc.abstractmethod
+    def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:
+        """The largest value at each site, non-finite if any is, to find where a run diverged."""
+
+
+class DivergenceError(RuntimeError):
+    """The objective or a parameter is no longer finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How long, on which batches, and what happens between chunks."""
+
+    num_steps: int
+    batch_size: int | None
+    """`None` takes all data in every step."""
+    chunk_steps: int
+    patience: int
+    """Chunks without a better score before a run with held-out data stops."""
+    stream: bool
+    """Whether data stay in host memory and go to the device chunk by chunk."""
