@@ -8,6 +8,7 @@ tables into benchmarks/README.md.
 """
 
 import argparse
+import itertools
 import json
 
 import jax
@@ -46,17 +47,13 @@ def means(results: dict, measure: str) -> tuple[list[str], np.ndarray]:
     """The sets that all packages have been fitted to, and the means: (sets, columns)."""
     names = [name for name in SETS if len(results["fits"].get(name, {})) == len(PEERS) + 1]
     larger = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
-    values = [
-        [
-            np.mean([fit[measure] for fit in fits])
-            for fits in (
-                results["fits"][name]["scalemix"],
-                larger[name]["splits"][: num_splits(name)],
-                *(results["fits"][name][who] for who in PEERS),
-            )
-        ]
-        for name in names
-    ]
+    values = []
+    for name in names:
+        fits = results["fits"][name]
+        columns = [fits["scalemix"], larger[name]["splits"], *(fits[who] for who in PEERS)]
+        # The splits that all have been fitted to.
+        num = min(map(len, columns))
+        values.append([np.mean([fit[measure] for fit in column[:num]]) for column in columns])
     return names, np.array(values)
 
 
@@ -94,20 +91,22 @@ def main() -> None:
     peers = Peers(parser.parse_args().peer_python)
     results = json.loads(FILE.read_text()) if FILE.exists() else {"fits": {}}
     results = {**machine(), **results}
-    for name in SETS:
+    for split, name in itertools.product(range(max(map(num_splits, SETS))), SETS):
+        if split >= num_splits(name):
+            continue
         data = sx.data.load(name)
-        for split, (train, test) in enumerate(sx.data.splits(len(data.y))[: num_splits(name)]):
-            rows = data.x[train], data.y[train], data.x[test], data.y[test]
-            for who in (*PEERS, "scalemix"):
-                done = results["fits"].setdefault(name, {}).setdefault(who, [])
-                if len(done) > split:
-                    continue
-                found = fit_ours(*rows, split) if who == "scalemix" else peers.fit(who, *rows)
-                done.append(found)
-                FILE.write_text(json.dumps(results, indent=1) + "\n")
-                print(name, split, who, {k: round(v, 3) for k, v in found.items()}, flush=True)
+        train, test = sx.data.splits(len(data.y))[split]
+        rows = data.x[train], data.y[train], data.x[test], data.y[test]
+        for who in (*PEERS, "scalemix"):
+            done = results["fits"].setdefault(name, {}).setdefault(who, [])
+            if len(done) > split:
+                continue
+            found = fit_ours(*rows, split) if who == "scalemix" else peers.fit(who, *rows)
+            done.append(found)
+            FILE.write_text(json.dumps(results, indent=1) + "\n")
+            print(name, split, who, {k: round(v, 3) for k, v in found.items()}, flush=True)
+        write_tables(results)
     peers.close()
-    write_tables(results)
 
 
 if __name__ == "__main__":

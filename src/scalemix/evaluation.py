@@ -43,7 +43,7 @@ MEASURES = {
     "r2": Measure(
         "variance explained",
         ".1%",
-        "1 is perfect; 0 is no better than always saying the mean",
+        "100% is perfect; 0% is no better than always saying the mean",
     ),
     "log_likelihood": Measure(
         "log-likelihood",

@@ -140,8 +140,8 @@ class Recipe:
 
     def _check_mixture(self) -> None:
         mixture = self.build_mixture()
-        if self.inference == "em" and not _has_update(mixture):
-            names = [name for name, (kind, given) in MIXTURES.items() if _has_update(kind(**given))]
+        if self.inference == "em" and not has_update(mixture):
+            names = [name for name, (kind, given) in MIXTURES.items() if has_update(kind(**given))]
             raise ValueError(
                 f"mixture={self.mixture!r} has no closed-form update, which inference='em' needs. "
                 f"Use one of {', '.join(names)}, or inference='noise' or 'mcmc'."
@@ -307,7 +307,8 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
-def _has_update(mixture: ScaleMixture) -> bool:
+def has_update(mixture: ScaleMixture) -> bool:
+    """Whether variational EM can use the family."""
     try:
         mixture.optimal_variance(1.0, 1)
     except ValueError:

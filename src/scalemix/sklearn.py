@@ -116,6 +116,7 @@ class _ScaleMixEstimator(BaseEstimator):
     ) -> Any:
         """Take out the units and layers that are off, for good; a report of what went.
 
+        The estimator itself becomes smaller: `clone` and fit again for the one it was.
         With `X` the report has the largest change in prediction there, and with `tolerance` as
         much goes as changes predictions there by no more than that. See `Posterior.prune`.
         """

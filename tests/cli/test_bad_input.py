@@ -80,7 +80,7 @@ def test_a_missing_file_is_named(tmp_path):
 )
 @pytest.mark.parametrize("command", ["predict", "evaluate", "report"])
 def test_other_tables_than_the_models_are_refused(command, content, says, regression, tmp_path):
-    data, output = tmp_path / "new.csv", tmp_path / "out.html"
+    data, output = tmp_path / "new.csv", tmp_path / "out.txt"
     data.write_text(content, encoding="utf-8")
     more = [] if command == "evaluate" else ["-o", output]
     check_refused(run(command, regression.model, data, *more), [*says, "new.csv"])
@@ -134,15 +134,45 @@ def test_what_is_unexpected_is_short_and_whole_with_debug(regression, monkeypatc
     assert (ran.code, "Traceback" in ran.err) == (1, True)
 
 
-def test_a_failing_disk_leaves_the_earlier_model_and_no_parts(regression, tmp_path, monkeypatch):
-    data, model = write_table(tmp_path / "data.csv"), tmp_path / "model.scalemix"
-    model.write_text("earlier")
+def test_a_failing_disk_leaves_the_earlier_file_and_no_parts(regression, tmp_path, monkeypatch):
+    data, earlier = write_table(tmp_path / "data.csv"), tmp_path / "predictions.csv"
+    earlier.write_text("earlier")
 
     def fail(*_):
         raise OSError("disk full")
 
     monkeypatch.setattr("os.fsync", fail)
-    ran = run("predict", regression.model, data, "-o", model, "--quiet")
+    ran = run("predict", regression.model, data, "-o", earlier, "--quiet")
     assert (ran.code, ran.err) == (2, "Error: disk full\n")
-    assert model.read_text() == "earlier"
+    assert earlier.read_text() == "earlier"
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_what_is_read_is_not_overwritten(regression, tmp_path):
+    before = regression.data.read_bytes(), regression.model.read_bytes()
+    for arguments in (
+        ("predict", regression.model, regression.data, "-o", regression.data),
+        ("predict", regression.model, regression.data, "-o", regression.model),
+        ("prune", regression.model, "-o", regression.model),
+        ("report", regression.model, "-o", regression.model),
+        ("fit", regression.data, "-t", "price", "-o", regression.data),
+    ):
+        ran = run(*arguments)
+        assert ran.code == 2
+        assert "would be overwritten" in ran.err
+    assert before == (regression.data.read_bytes(), regression.model.read_bytes())
+
+
+def test_predictions_are_not_written_as_what_they_are_not(regression, tmp_path):
+    ran = run("predict", regression.model, regression.data, "-o", tmp_path / "book.xlsx")
+    assert ran.code == 2
+    assert "as .csv or .parquet" in ran.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_targets_are_counted(tmp_path):
+    (tmp_path / "holes.csv").write_text("x,y\n1,\n2,3\n3,\n4,\n")
+    ran = run("fit", tmp_path / "holes.csv", "-t", "y", "-o", tmp_path / "m.scalemix")
+    assert ran.code == 2
+    assert "line 2" in ran.err
+    assert "missing, as in 2 other rows" in ran.err

@@ -209,3 +209,26 @@ def test_settings_of_the_network_reach_it(tmp_path):
     ran = run("evaluate", tmp_path / "m", data)
     assert ran.code == 2
     assert "fitted to all of its rows" in ran.err
+
+
+def test_chains_warn_in_plain_words_and_predict(tmp_path):
+    data, model = write_table(tmp_path / "data.csv"), tmp_path / "model.scalemix"
+    small = ["--hidden", "4", "--members", "2", "--steps", "20", "--prior", "ard"]
+    ran = run("fit", data, "-t", "price", "-o", model, "--inference", "mcmc", *small)
+    assert ran.code == 0
+    assert "chains" in ran.err
+    assert ".py:" not in ran.err
+    assert run("predict", model, data).code == 0
+    assert "MCMC" in run("info", model).out
+    refused = run("prune", model, "-o", tmp_path / "small.scalemix")
+    assert refused.code == 2
+
+
+def test_noise_without_a_mean_is_said_to_be_poor(tmp_path):
+    data, model = write_table(tmp_path / "data.csv"), tmp_path / "model.scalemix"
+    chosen = ["--inference", "noise", "--mixture", "half-cauchy", "--prior", "ard"]
+    small = ["--hidden", "8", "--members", "1", "--steps", "30"]
+    ran = run("fit", data, "-t", "price", "-o", model, *chosen, *small)
+    assert "has no mean" in ran.err
+    row = next(line for line in run("priors").out.splitlines() if "horseshoe" in line)
+    assert "poor" in row

@@ -302,6 +302,15 @@ def test_an_interrupted_run_resumes_to_the_same_samples(sampler, tmp_path, monke
         short(sampler, key=jax.random.key(1), checkpoint=path, resume=True)
 
 
+def test_chains_are_saved_and_loaded(tmp_path):
+    posterior = short()
+    posterior.save(tmp_path / "chains.scalemix")
+    loaded = sx.load(tmp_path / "chains.scalemix")
+    assert same(posterior, loaded)
+    np.testing.assert_array_equal(posterior.predict(SMALL_X).mean, loaded.predict(SMALL_X).mean)
+    assert str(posterior.diagnostics()) == str(loaded.diagnostics())
+
+
 def test_the_key_decides():
     assert same(short(), short())
     assert not same(short(), short(key=jax.random.key(1)))

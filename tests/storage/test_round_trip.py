@@ -54,7 +54,8 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", storage.posteriors.KINDS)
 def test_every_kind_of_networks_predicts_the_same_to_the_last_bit(kind, path):
-    posterior = cases.posterior(KINDS[kind])
+    history = cases.CHAIN_HISTORY if kind == "SampledNetworks" else cases.HISTORY
+    posterior = cases.posterior(KINDS[kind], history=history)
     assert_same_predictions(posterior, round_trip(posterior, path))
 
 

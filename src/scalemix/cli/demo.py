@@ -64,10 +64,15 @@ def demo(
         settings = {"seconds": f"{seconds:.0f}", "seed": seed, **_settings(recipe)}
         fits.append(Told(name, posterior, figures, settings, sizes[name].in_words()))
     story = Story(
-        title="Yacht hydrodynamics: two ways to fit one prior idea",
+        title="Yacht hydrodynamics: dropout, and variational EM",
         facts=[
             ("what", "resistance of sailing yachts from the shape and speed of the hull"),
             ("source", "UCI machine learning repository, 308 towing-tank experiments"),
+            (
+                "the two fits",
+                "differ in their priors and in the noise of the target too: one level for all "
+                "rows in noise training, one for each row and with heavier tails in EM",
+            ),
             ("rows", f"{len(train)} trained on, {len(test)} held out (the first standard split)"),
             ("target", yacht.target_name),
             ("inputs", ", ".join(yacht.feature_names)),

@@ -49,7 +49,11 @@ def fit(
     ] = "ard-add",
     mixture: Annotated[
         str,
-        typer.Option(help="The family of scales; see `scalemix priors`.", rich_help_panel=NETWORK),
+        typer.Option(
+            help="The family of scales, see `scalemix priors`; auto is inverse-gamma, or bernoulli "
+            "for noise.",
+            rich_help_panel=NETWORK,
+        ),
     ] = "auto",
     inference: Annotated[
         Literal["em", "noise", "mcmc"],
@@ -100,7 +104,7 @@ def fit(
     voice = Voice(quiet=quiet, as_json=as_json)
     for path in (output, report):
         if path is not None:
-            check_output(path)
+            check_output(path, data)
     checkpoint = checkpoint or output.with_name(f"{output.name}.checkpoint")
     check_checkpoint(checkpoint, resume)
     table = read_table(data)

@@ -13,6 +13,7 @@ METHODS = {
     "GaussianNetworks": "variational EM",
     "NoisyNetworks": "noise training",
     "OneNetwork": "training without noise",
+    "SampledNetworks": "MCMC",
 }
 
 

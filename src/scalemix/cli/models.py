@@ -81,10 +81,16 @@ def as_input_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def check_output(path: Path) -> None:
-    """Raise `InputError` now if a file cannot be written there, and not after an hour's work."""
+def check_output(path: Path, *inputs: Path | None) -> None:
+    """Raise `InputError` now if a file cannot be written there, and not after an hour's work.
+
+    Nor may it be one of the files that are read.
+    """
     if path.is_dir():
         raise InputError(f"{path}: it is a folder; name a file in it.")
+    for given in inputs:
+        if given is not None and path.exists() and given.exists() and path.samefile(given):
+            raise InputError(f"{path}: it is read and would be overwritten. Name another file.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {str(path.parent)!r}.")
 

@@ -14,6 +14,7 @@ from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
 from scalemix.tables import InputError, Table, read_table
 
 Cells = dict[str, list[Any]]
+CSV, PARQUET = (".csv", ".txt", ""), (".parquet", ".pq")
 
 
 @guarded
@@ -44,7 +45,9 @@ def predict(
     if not 0 < interval < 1:
         raise InputError(f"--interval is a probability between 0 and 1, got {interval}.")
     if output is not None:
-        check_output(output)
+        check_output(output, model, data)
+        if output.suffix.lower() not in (*CSV, *PARQUET):
+            raise InputError(f"{output}: predictions are written as .csv or .parquet.")
     fitted, table = read_model(model), read_table(data)
     kept = {name: table.column(name) for name in keep or ()}
     found = _predictions(fitted, table, interval, voice)
@@ -140,7 +143,7 @@ def _as_csv(cells: Cells) -> str:
 
 
 def _write(path: Path, cells: Cells) -> None:
-    if path.suffix.lower() not in (".parquet", ".pq"):
+    if path.suffix.lower() in CSV:
         with replacing(path) as file:
             file.write(_as_csv(cells).encode())
         return

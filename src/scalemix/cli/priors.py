@@ -1,5 +1,6 @@
 """`scalemix priors`."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,7 +37,7 @@ def priors(
     debug: Debug = False,
 ) -> None:
     """List the families of scales: noise on a unit, which is a prior of its weights."""
-    from scalemix.recipes import MIXTURES
+    from scalemix.recipes import MIXTURES, has_update
 
     built = {name: kind(**given) for name, (kind, given) in MIXTURES.items()}
     found = [
@@ -46,8 +47,9 @@ def priors(
             "variance": FAMILIES[name][1],
             "weight": FAMILIES[name][2],
             "default": repr(mixture),
-            "em": _has_update(mixture),
+            "em": has_update(mixture),
             "noise_training": name != "log-uniform",
+            "mcmc": name != "log-uniform",
         }
         for name, mixture in built.items()
     ]
@@ -59,11 +61,13 @@ def priors(
     def show() -> None:
         heads = ["--mixture", "noise on a unit", "prior of the variance", "prior of the weight"]
         print_table(
-            [*heads, "as built by default", "em", "noise"],
+            [*heads, "as built by default", "em", "noise", "mcmc"],
             [
                 (
                     row["mixture"], row["noise"], row["variance"], row["weight"], row["default"],
-                    "yes" if row["em"] else "", "yes" if row["noise_training"] else "",
+                    "yes" if row["em"] else "",
+                    _noise_word(row["noise_training"], built[row["mixture"]]),
+                    "yes" if row["mcmc"] else "",
                 )
                 for row in found
             ],
@@ -74,13 +78,9 @@ def priors(
     Voice(quiet=False, as_json=as_json).result(said, show)
 
 
-def _has_update(mixture: Any) -> bool:
-    """Whether variational EM can use the family."""
-    try:
-        mixture.optimal_variance(1.0, 1)
-    except ValueError:
-        return False
-    return True
+def _noise_word(possible: bool, mixture: Any) -> str:
+    # Noise without a mean trains, and badly.
+    return "" if not possible else "yes" if math.isfinite(float(mixture.mean)) else "poor"
 
 
 def _draw(path: Path, built: dict[str, Any]) -> None:

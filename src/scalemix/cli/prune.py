@@ -43,10 +43,10 @@ def prune(
 ) -> None:
     """Remove the units and layers that the prior switched off, and save the smaller model.
 
-    The figures in the new file are none until `scalemix evaluate` has measured it again.
+    The new file has no figures: `scalemix evaluate` measures it on a table.
     """
     voice = Voice(quiet=quiet, as_json=as_json)
-    check_output(output)
+    check_output(output, model, data)
     if tolerance is not None and data is None:
         raise InputError("--tolerance is about predictions, and needs --data to make them.")
     fitted = read_model(model)
@@ -60,6 +60,13 @@ def prune(
     smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
     smaller.save(output)
     voice.note(f"model: {output}")
+    before, after = pruned.report.num_parameters
+    if before == after:
+        voice.note(
+            "Nothing is off, and nothing was removed. Scales that can go to zero switch units off: "
+            "fit with --mixture half-cauchy or log-uniform. Or give --threshold inf, --data and "
+            "--tolerance, to remove what predictions can do without."
+        )
     change = pruned.report.mean_change
     if change is not None and change > MUCH:
         voice.note(

@@ -31,7 +31,7 @@ def report(
 ) -> None:
     """Write a report on a model as one HTML file, for people who did not fit it."""
     voice = Voice(quiet=quiet, as_json=as_json)
-    check_output(output)
+    check_output(output, model, data)
     fitted = read_model(model)
     write(output, fitted, None if data is None else read_table(data), voice)
     voice.result({"report": str(output)}, lambda: None)

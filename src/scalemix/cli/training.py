@@ -1,6 +1,10 @@
 """From a table to a fitted model."""
 
+import contextlib
 import dataclasses
+import math
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +38,12 @@ def train(
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
     voice.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
-    with as_input_errors():
+    if recipe.inference == "noise" and not math.isfinite(float(recipe.build_mixture().mean)):
+        voice.note(
+            f"{recipe.mixture} noise has no mean, and training under it is poor; it suits "
+            f"--inference em or mcmc."
+        )
+    with as_input_errors(), _warnings_as_notes(voice):
         posterior = recipe.fit(
             x[rows], y[rows], key=key, num_classes=num_classes, progress=voice.progress,
             checkpoint=checkpoint, resume=resume,
@@ -45,6 +54,16 @@ def train(
         figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
     settings = {name: _plain(value) for name, value in dataclasses.asdict(recipe).items()}
     return Fitted(posterior, columns, source, settings, figures)
+
+
+@contextlib.contextmanager
+def _warnings_as_notes(voice: Voice) -> Iterator[None]:
+    """A warning is for a person here, who has no use for the line of source it came from."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield
+    for warning in caught:
+        voice.note(" ".join(str(warning.message).split()))
 
 
 def _plain(value: Any) -> Any:

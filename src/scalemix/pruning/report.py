@@ -35,7 +35,8 @@ class Report:
         table: dict[str, tuple[float, float]] = {
             f"{name}, units": pair for name, pair in self.units.items()
         }
-        table |= {"layers": self.num_layers, "parameters": self.num_parameters}
+        of = f" of {self.num_members} members" if self.num_members > 1 else ""
+        table |= {"layers": self.num_layers, f"parameters{of}": self.num_parameters}
         if self.latency is not None:
             table["ms for 1,024 rows"] = (1e3 * self.latency[0], 1e3 * self.latency[1])
         if self.std is not None:

@@ -68,9 +68,10 @@ def tables(content: dict[str, Any]) -> str:
                 lines.append(f"| {name} | " + " | ".join(row) + " |")
             lines.append("")
     lines.append(
-        "Mean (standard error over splits); after the slash the published number, with a tick if "
-        "it is reached within its error. lower_bound is compared with grid-searched MC dropout, "
-        "the others with the paper."
+        "Mean (standard error over splits); after the slash the published number, where its error "
+        "is known with that, and a tick if it is reached. lower_bound is compared with "
+        "grid-searched MC dropout, and may be worse by two standard errors, of both numbers "
+        "together; the others with the paper, and may be worse by its deviation over splits, once."
     )
     return "\n".join(lines)
 
@@ -84,7 +85,8 @@ def _entry(cell: dict[str, Any] | None, method: str, measure: str, name: str) ->
     if wanted is None:
         return text
     tick = "✓" if reaches(cell, method, measure, name) else "✗"
-    return f"{text} / {wanted[0]:g} {tick}"
+    spread = f" ± {wanted[1]:g}" if wanted[1] else ""
+    return f"{text} / {wanted[0]:g}{spread} {tick}"
 
 
 def about(content: dict[str, Any]) -> str:

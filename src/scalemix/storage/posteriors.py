@@ -259,7 +259,7 @@ def read(path: str | Path, *, network: PyTree | None = None) -> Saved:
         posterior = Posterior(
             Ensemble(networks, lead[0]) if lead else networks,
             _read_scaling(take(header, "scaling", dict), arrays),
-            _read_history(take(header, "history", dict), arrays, lead),
+            _read_history(take(header, "history", dict), arrays, lead, networks),
             _read_key(take(header, "key", dict)),
         )
         _check_scaling(posterior)
@@ -383,7 +383,9 @@ def _check_scaling(posterior: Posterior) -> None:
         check_inputs(np.zeros((1, num_inputs)), posterior.model)
 
 
-def _read_history(entry: dict[str, Any], arrays: _Found, lead: tuple[int, ...]) -> History:
+def _read_history(
+    entry: dict[str, Any], arrays: _Found, lead: tuple[int, ...], networks: Networks
+) -> History:
     recorded = take(entry, "recorded", dict)
     history = History(
         objective=arrays.array(take(entry, "objective", str)),
@@ -393,7 +395,9 @@ def _read_history(entry: dict[str, Any], arrays: _Found, lead: tuple[int, ...]) 
     for name, array in [*history._asdict().items(), *history.recorded.items()]:
         if name != "recorded":
             _after(lead, array.shape, f"history.{name}")
-    if history.objective.ndim != len(lead) + 1:
+    # Of chains, one for each step of each.
+    chains = isinstance(networks, SampledNetworks)
+    if history.objective.ndim != len(lead) + 1 + chains:
         raise ValueError("its history has not one objective for each step.")
     return history
 

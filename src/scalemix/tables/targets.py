@@ -106,9 +106,10 @@ def _find_task(cells: list[str | None]) -> tuple[Task, str]:
 
 
 def _refuse_missing(table: Table, name: str) -> None:
-    for row, cell in enumerate(table.column(name)):
-        if cell is None:
-            raise table.error(row, name, "the target is missing. Remove such rows.")
+    missing = [row for row, cell in enumerate(table.column(name)) if cell is None]
+    if missing:
+        others = f", as in {len(missing) - 1:,} other rows" if len(missing) > 1 else ""
+        raise table.error(missing[0], name, f"the target is missing{others}. Remove such rows.")
 
 
 def _label(cell: str | None) -> str:
