@@ -56,7 +56,6 @@ def test_parameters_that_are_named_replace_defaults():
         ({"hidden": (5, 6)}, r"hidden=\(5, 6\).*residual=False"),
         ({"num_members": 0}, "num_members must be a positive whole number, got 0"),
         ({"num_members": True}, "num_members must be a positive whole number, got True"),
-        ({"num_members": None}, "num_members must be a positive whole number, got None"),
         ({"max_steps": 10.5}, "max_steps must be a positive whole number, got 10.5"),
         ({"learning_rate": "auto"}, "learning_rate must be a positive number, got 'auto'"),
         ({"temperature": "cold"}, "temperature must be a positive number, got 'cold'"),
@@ -75,6 +74,7 @@ def test_impossible_settings_are_refused(settings, reason):
 
 
 def test_recipes_are_plain_values():
+    assert (Recipe().members, Recipe(inference="mcmc").members) == (16, 8)
     recipe = Recipe(hidden=[4, 4], num_members=np.int64(3))
     assert recipe == Recipe(hidden=(4, 4), num_members=3)
     assert recipe == Recipe(**dataclasses.asdict(recipe))

@@ -49,6 +49,8 @@ MIXTURES: dict[str, tuple[type[ScaleMixture], dict[str, float]]] = {
 }
 # What "auto" stands for: the closed-form scales of EM suit the one, noise the other.
 SUITING: dict[str, str] = {"em": "inverse-gamma", "noise": "bernoulli", "mcmc": "inverse-gamma"}
+# Networks in an ensemble, or chains, unless told otherwise.
+MEMBERS: dict[str, int] = {"em": 16, "noise": 8, "mcmc": 8}
 # From so many rows on, batches are larger and training is longer.
 MANY_ROWS = 5000
 CHAIN_SAMPLES = 250
@@ -86,8 +88,8 @@ class Recipe:
     `mixture_parameters` does not name have the values of that table.
 
     `hidden` has the width of each hidden layer, all the same if `residual`. `num_members` networks
-    are fitted from different starts, or so many chains run. `max_steps` and `batch_size` depend on
-    the number of rows unless given; `batch_size` means nothing to MCMC.
+    are fitted from different starts, or so many chains run: 16 by EM, else 8. `max_steps` and
+    `batch_size` depend on the number of rows unless given; `batch_size` means nothing to MCMC.
 
     With `inference="em"` the `temperature` of the prior and the `noise_floor` of a real target,
     unless they are numbers, are those of several that explain held-out rows best, tried with
@@ -102,8 +104,8 @@ class Recipe:
     inference: Inference = "em"
     hidden: tuple[int, ...] = (50, 50)
     residual: bool = True
-    num_members: int = 8
-    num_trial_members: int = 2
+    num_members: int | None = None
+    num_trial_members: int = 4
     max_steps: int | None = None
     batch_size: int | None = None
     learning_rate: float = 1e-2
@@ -128,7 +130,7 @@ class Recipe:
         object.__setattr__(self, "hidden", _widths(self.hidden, self.residual))
         for name in ("num_members", "num_trial_members", "max_steps", "batch_size", "num_draws"):
             value = getattr(self, name)
-            if value is not None or name not in ("max_steps", "batch_size"):
+            if value is not None or name not in ("num_members", "max_steps", "batch_size"):
                 object.__setattr__(self, name, _whole(name, value))
         for name in ("learning_rate", "temperature", "noise_floor"):
             value = getattr(self, name)
@@ -137,6 +139,11 @@ class Recipe:
             if not _is_number(value) or not 0 < float(value) < math.inf:
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
         self._check_mixture()
+
+    @property
+    def members(self) -> int:
+        """How many networks are fitted, or chains run."""
+        return MEMBERS[self.inference] if self.num_members is None else self.num_members
 
     def _check_mixture(self) -> None:
         mixture = self.build_mixture()
@@ -229,10 +236,10 @@ class Recipe:
         ]
         if len(candidates) == 1:
             model, method = candidates[0]
-            method = dataclasses.replace(method, num_members=self.num_members)
+            method = dataclasses.replace(method, num_members=self.members)
             return Fitted(fit(model, x, y, method, **shared), ())
         stacked = fit_stacked(
-            candidates, x, y, num_members=self.num_members,
+            candidates, x, y, num_members=self.members,
             num_trial_members=self.num_trial_members, **shared,
         )  # fmt: skip
         trials = tuple(
@@ -260,7 +267,7 @@ class Recipe:
 
     def _noise_training(self, num_rows: int) -> NoiseTraining:
         return NoiseTraining(
-            self.objective, num_draws=self.num_draws, num_members=self.num_members,
+            self.objective, num_draws=self.num_draws, num_members=self.members,
             **self._training(num_rows),
         )  # fmt: skip
 
@@ -271,7 +278,7 @@ class Recipe:
         steps = self.max_steps or 4_000
         thin = max(1, steps // 2 // CHAIN_SAMPLES)
         return MCMC(
-            num_chains=self.num_members,
+            num_chains=self.members,
             num_warmup=max(1, steps // 2),
             num_samples=max(1, steps // 2 // thin),
             thin=thin,

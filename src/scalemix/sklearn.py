@@ -42,8 +42,8 @@ class _ScaleMixEstimator(BaseEstimator):
         inference: Literal["em", "noise", "mcmc"] = "em",
         hidden: Sequence[int] = (50, 50),
         residual: bool = True,
-        num_members: int = 8,
-        num_trial_members: int = 2,
+        num_members: int | None = None,
+        num_trial_members: int = 4,
         max_steps: int | None = None,
         batch_size: int | None = None,
         learning_rate: float = 1e-2,
@@ -169,8 +169,8 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
         The width of each hidden layer; one width for all of them if `residual`.
     residual : bool
         Whether hidden layers but the first have a path around them.
-    num_members : int
-        Networks in the ensemble; for MCMC, chains.
+    num_members : int, optional
+        Networks in the ensemble; for MCMC, chains. By default 16 by EM, else 8.
     num_trial_members : int
         Networks with which each setting of `temperature` and `noise_floor` is tried.
     max_steps : int, optional

@@ -66,8 +66,13 @@ def fit(
         bool, typer.Option(help="With paths around hidden layers.", rich_help_panel=NETWORK)
     ] = True,
     members: Annotated[
-        int, typer.Option(min=1, help="Networks in the ensemble.", rich_help_panel=NETWORK)
-    ] = 8,
+        int | None,
+        typer.Option(
+            min=1,
+            help="Networks in the ensemble, or chains: 16 by em, else 8.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
