@@ -10,6 +10,7 @@ tables into benchmarks/README.md.
 import argparse
 import itertools
 import json
+import time
 
 import jax
 import numpy as np
@@ -33,9 +34,12 @@ def num_splits(name: str) -> int:
 
 def fit_ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
     """Our measures on one split, the estimator as it comes."""
+    start = time.perf_counter()
     prediction = ScaleMixRegressor(random_state=seed).fit(x, y).predict_dist(x_test)
+    seconds = time.perf_counter() - start
     samples = prediction.sample(jax.random.key(seed), 200)
     return {
+        "seconds": seconds,
         "rmse": sx.metrics.rmse(y_test, prediction.mean),
         "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y_test)),
         "crps": sx.metrics.crps(y_test, samples),
@@ -66,8 +70,33 @@ def mean_ranks(values: np.ndarray, higher_is_better: bool) -> list[str]:
     return [f"{default[0]:.1f}", f"{larger[0]:.1f}", *(f"{rank:.1f}" for rank in default[1:])]
 
 
+def coverage(results: dict) -> list[tuple[str, ...]]:
+    """How many test targets our 90% intervals cover, and how long fit and prediction take."""
+    larger = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
+    rows = []
+    for name in SETS:
+        fits = results["fits"].get(name, {}).get("scalemix", [])
+        if fits:
+            rows.append(
+                (
+                    name,
+                    f"{len(fits)}",
+                    f"{np.mean([fit['coverage90'] for fit in fits]):.0%}",
+                    f"{np.mean([fit['coverage90'] for fit in larger[name]['splits']]):.0%}",
+                    f"{np.mean([fit['seconds'] for fit in fits]):.0f}",
+                    f"{np.mean([f['seconds'] for f in results['fits'][name][PEERS[0]]]):.0f}",
+                )
+            )
+    return rows
+
+
 def write_tables(results: dict) -> None:
-    """A table for each measure, and the mean ranks."""
+    """A table for each measure with the mean ranks, and one of coverage."""
+    write_table(
+        "uci_peers_coverage",
+        coverage(results),
+        ("set", "splits", "cover", "20 splits, 15,000 steps", "seconds", PEERS[0]),
+    )
     head = ("set", "scalemix", "16 members", *PEERS)
     for measure in MEASURES:
         names, values = means(results, measure)
