@@ -124,6 +124,14 @@ class Peers:
         self.process.terminate()
 
 
+def publish(name: str, rows: list[tuple[str, str, str]], results: dict) -> None:
+    """Print what was measured beside what was wanted; write the table and the results file."""
+    for what, value, wanted in rows:
+        print(f"{what:52}{value:>8}   {wanted}")
+    write_table(name, list(rows))
+    (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=2) + "\n")
+
+
 def write_table(
     name: str, rows: list[tuple[str, ...]], head: tuple[str, ...] = ("", "measured", "wanted")
 ) -> None:

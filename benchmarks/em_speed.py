@@ -4,17 +4,14 @@ Run with `make benchmark-em`. Prints a table and writes benchmarks/results/em_sp
 compared is timed in alternation, and the median of the repetitions counts.
 """
 
-import json
-
 import jax
 import numpy as np
 from common import (
-    RESULTS,
     alternate,
     chunks,
     machine,
     product_rate,
-    write_table,
+    publish,
     yacht_splits,
 )
 
@@ -103,10 +100,7 @@ def main() -> None:
         ("the same, if they ran at the product's rate", f"{at_most:.1f}", ""),
         ("the same with two draws", f"{two['times_one_at_a_time']:.1f}", ""),
     ]  # fmt: skip
-    for name, value, wanted in rows:
-        print(f"{name:52}{value:>8}   {wanted}")
-    write_table("em_speed", rows)
-    (RESULTS / "em_speed.json").write_text(json.dumps(results, indent=2) + "\n")
+    publish("em_speed", rows, results)
 
 
 if __name__ == "__main__":

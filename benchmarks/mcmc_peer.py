@@ -7,13 +7,12 @@ training rows, held out, but not blindly: see benchmarks/README.md for the runs 
 """
 
 import argparse
-import json
 import time
 import warnings
 
 import jax
 import numpy as np
-from common import RESULTS, Peers, machine, write_table
+from common import Peers, machine, publish
 
 import scalemix as sx
 from scalemix.diagnostics import ConvergenceWarning
@@ -98,11 +97,8 @@ def main() -> None:
             ),
             (f"{name}: share of the peer's time", f"{share:.2f}", "at most 0.50"),
         ]
-    for row in rows:
-        print(f"{row[0]:34}{row[1]:>8}   {row[2]}")
-    write_table("mcmc_peer", rows)
     results = {**machine(), "peer": f"{PEER} 1.0.2", "method": repr(METHOD)}
-    (RESULTS / "mcmc_peer.json").write_text(json.dumps(results | {"splits": found}, indent=2))
+    publish("mcmc_peer", rows, results | {"splits": found})
 
 
 if __name__ == "__main__":

@@ -5,19 +5,16 @@ writes benchmarks/results/noise_speed.json. Everything that is compared is timed
 the median of the repetitions counts, since other work on the machine slows both alike.
 """
 
-import json
-
 import jax
 import numpy as np
 import torch
 from common import (
-    RESULTS,
     alternate,
     chunks,
     clock,
     machine,
     product_rate,
-    write_table,
+    publish,
     yacht_splits,
 )
 
@@ -201,10 +198,7 @@ def main() -> None:
         ),
         ("product 2048 squared, GFLOP/s", f"{results['peak_product_gflops']:.0f}", ""),
     ]
-    for name, value, wanted in rows:
-        print(f"{name:46}{value:>8}   {wanted}")
-    write_table("noise_speed", rows)
-    (RESULTS / "noise_speed.json").write_text(json.dumps(results, indent=2) + "\n")
+    publish("noise_speed", rows, results)
 
 
 if __name__ == "__main__":
