@@ -2,7 +2,7 @@
 
 Run with `make benchmark-peers`, which gives the others a venv of their own. The first four standard
 splits of each set, one of kin8nm and power; every package with the same settings for all sets. The
-larger ensembles of benchmarks/uci_default.py, run apart, stand beside: same splits, same scores.
+longer fits of benchmarks/uci_default.py, run apart, stand beside: same splits, same scores.
 Writes benchmarks/results/uci_peers.json after each fit, leaves out what is there already, and puts
 tables into benchmarks/README.md.
 """
@@ -50,11 +50,11 @@ def fit_ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
 def means(results: dict, measure: str) -> tuple[list[str], np.ndarray]:
     """The sets that all packages have been fitted to, and the means: (sets, columns)."""
     names = [name for name in SETS if len(results["fits"].get(name, {})) == len(PEERS) + 1]
-    larger = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
+    longer = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
     values = []
     for name in names:
         fits = results["fits"][name]
-        columns = [fits["scalemix"], larger[name]["splits"], *(fits[who] for who in PEERS)]
+        columns = [fits["scalemix"], longer[name]["splits"], *(fits[who] for who in PEERS)]
         # The splits that all have been fitted to.
         num = min(map(len, columns))
         values.append([np.mean([fit[measure] for fit in column[:num]]) for column in columns])
@@ -62,17 +62,17 @@ def means(results: dict, measure: str) -> tuple[list[str], np.ndarray]:
 
 
 def mean_ranks(values: np.ndarray, higher_is_better: bool) -> list[str]:
-    """The mean rank of each column among the packages: ours counts once, larger or not."""
+    """The mean rank of each column among the packages: ours counts once, longer or not."""
     better = -values if higher_is_better else values
-    default, larger = (
+    default, longer = (
         rankdata(np.delete(better, other, axis=1), axis=1).mean(axis=0) for other in (1, 0)
     )
-    return [f"{default[0]:.1f}", f"{larger[0]:.1f}", *(f"{rank:.1f}" for rank in default[1:])]
+    return [f"{default[0]:.1f}", f"{longer[0]:.1f}", *(f"{rank:.1f}" for rank in default[1:])]
 
 
 def coverage(results: dict) -> list[tuple[str, ...]]:
     """How many test targets our 90% intervals cover, and how long fit and prediction take."""
-    larger = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
+    longer = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
     rows = []
     for name in SETS:
         fits = results["fits"].get(name, {}).get("scalemix", [])
@@ -82,7 +82,7 @@ def coverage(results: dict) -> list[tuple[str, ...]]:
                     name,
                     f"{len(fits)}",
                     f"{np.mean([fit['coverage90'] for fit in fits]):.0%}",
-                    f"{np.mean([fit['coverage90'] for fit in larger[name]['splits']]):.0%}",
+                    f"{np.mean([fit['coverage90'] for fit in longer[name]['splits']]):.0%}",
                     f"{np.mean([fit['seconds'] for fit in fits]):.0f}",
                     f"{np.mean([f['seconds'] for f in results['fits'][name][PEERS[0]]]):.0f}",
                 )
@@ -95,9 +95,9 @@ def write_tables(results: dict) -> None:
     write_table(
         "uci_peers_coverage",
         coverage(results),
-        ("set", "splits", "cover", "20 splits, 15,000 steps", "seconds", PEERS[0]),
+        ("set", "splits", "cover", "longer, 20 splits", "seconds", PEERS[0]),
     )
-    head = ("set", "scalemix", "16 members", *PEERS)
+    head = ("set", "scalemix", "longer", *PEERS)
     for measure in MEASURES:
         names, values = means(results, measure)
         if not names:
