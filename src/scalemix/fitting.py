@@ -1,5 +1,6 @@
 """The front door of inference: `fit` and `fit_many`."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -149,11 +150,15 @@ def _sample(
     """The posteriors that chains have sampled, with a warning where these disagree."""
     sets = [data for data, _ in prepared]
     _, stacked = _stack([(method, model) for model in models])
+    resuming = resume and checkpoint is not None and Path(checkpoint).exists()
+    starts = None
+    if isinstance(method.warm_start, Engine) and not resuming:
+        starts = _trained_starts(models, method, sets, keys, progress)
     with bar(progress) as report:
         ran = chains.run(
             method, stacked, stack(sets), np.array([len(data.y) for data in sets]), keys,
-            report=report, checkpoint=None if checkpoint is None else Path(checkpoint),
-            checkpoint_every=checkpoint_every, resume=resume,
+            starts=starts, report=report, checkpoint_every=checkpoint_every, resume=resume,
+            checkpoint=None if checkpoint is None else Path(checkpoint),
         )  # fmt: skip
     posteriors = []
     for i, (data, scaling) in enumerate(prepared):
@@ -176,6 +181,29 @@ def _sample(
         posteriors.append(Posterior(networks, scaling, history, predict_keys[i]))
         warn_if_chains_disagree(posteriors[-1])
     return posteriors
+
+
+def _trained_starts(
+    models: Sequence[Model],
+    method: MCMC,
+    sets: Sequence[Data],
+    keys: PRNGKeyArray,
+    progress: bool | None,
+) -> PyTree:
+    """Models with two leading axes, fits and chains, as the warm start's training left them."""
+    start: Any = method.warm_start
+    training = dataclasses.replace(start, num_members=method.num_chains)
+    jobs = [
+        job
+        for i, model in enumerate(models)
+        for job in members(model, training, i, jax.random.fold_in(keys[i], 1))
+    ]
+    ran = run_jobs(jobs, sets, None, progress=progress)
+    learned = ran.programs[1].with_learned(ran.outcome.state.learned)
+    shape = len(models), method.num_chains
+    return jax.tree.map(
+        lambda leaf: leaf.reshape(shape + leaf.shape[1:]) if eqx.is_array(leaf) else leaf, learned
+    )
 
 
 class Job(NamedTuple):

@@ -1,5 +1,6 @@
 """Chains against oracles: the other form, NumPyro, exact enumeration; and how they run."""
 
+import dataclasses
 import subprocess
 import sys
 
@@ -311,6 +312,31 @@ def test_chains_are_saved_and_loaded(tmp_path):
     assert str(posterior.diagnostics()) == str(loaded.diagnostics())
 
 
+@pytest.mark.parametrize("training", [sx.NoiseTraining, sx.VariationalEM])
+def test_chains_start_where_different_fits_ended(training):
+    prior = sx.ARD(sx.InverseGamma(3.0, 3.0))
+    model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), prior, GAUSSIAN)
+    method = dataclasses.replace(SHORT["mclmc"], warm_start=training(steps=400))
+    prepared = [sx.preparation.prepare(model, SMALL_X, SMALL_Y, None, True)[0]]
+    starts = sx.fitting._trained_starts([model], method, prepared, KEY[None], False)
+    first, second = np.asarray(starts.weights["layers.0"])[0]
+    assert not np.allclose(first, second)
+    # Each of the fits explains the data; the network as it came does not.
+    for c in range(2):
+        arrays, static = eqx.partition(starts, eqx.is_array)
+        fitted = eqx.combine(jax.tree.map(lambda leaf, c=c: leaf[0, c], arrays), static)
+        error, before = (
+            np.mean((jax.vmap(m.network)(prepared[0].x) - prepared[0].y) ** 2)
+            for m in (fitted, model)
+        )
+        assert error < 0.5 * before
+    posterior = sx.fit(model, SMALL_X, SMALL_Y, method, key=KEY)
+    # A chain's first step is near its fit.
+    cold = dataclasses.replace(SHORT["mclmc"], warm_start=False)
+    begun = sx.fit(model, SMALL_X, SMALL_Y, cold, key=KEY)
+    assert posterior.history.objective[:, 0].min() > begun.history.objective[:, 0].max()
+
+
 def test_the_key_decides():
     assert same(short(), short())
     assert not same(short(), short(key=jax.random.key(1)))
@@ -442,6 +468,8 @@ def test_chains_that_disagree_say_what_to_do():
         ({"parametrization": "centred"}, "parametrization must be one of"),
         ({"energy_tolerance": -1.0}, "energy_tolerance must be a positive number"),
         ({"target_acceptance": 1.0}, r"target_acceptance must lie in \(0, 1\)"),
+        ({"warm_start": "em"}, "warm_start must be True, False or a method of training"),
+        ({"warm_start": sx.NoiseTraining(num_members=2)}, "one network for each chain"),
     ],
 )
 def test_bad_settings_are_refused(settings, reason):

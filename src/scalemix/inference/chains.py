@@ -46,12 +46,16 @@ def run(
     num_rows: np.ndarray,
     keys: PRNGKeyArray,
     *,
+    starts: PyTree | None = None,
     report: Callable[[Progress], None] | None = None,
     checkpoint: Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
 ) -> Chains:
-    """Run the chains of models stacked on a leading axis, each with the data set of its place."""
+    """Run the chains of models stacked on a leading axis, each with the data set of its place.
+
+    `starts` are models with two leading axes, fits and chains, whose values the chains begin with.
+    """
     arrays, static = eqx.partition(models, eqx.is_array)
     programs = method, models
     prints = {}
@@ -68,7 +72,8 @@ def run(
     start_keys, step_keys = chain_keys(start_keys), chain_keys(step_keys)
     resuming = checkpoint is not None and checkpoint.exists()
     begin = eqx.filter_eval_shape if resuming else lambda f, *arguments: f(*arguments)
-    memory = _blank(method, begin(_init, method, static, arrays, data, start_keys))
+    begun = None if starts is None else eqx.filter(starts, eqx.is_array)
+    memory = _blank(method, begin(_init, method, static, arrays, begun, data, start_keys))
     if resuming:
         assert checkpoint is not None
         memory = checkpoints.read(checkpoint, memory, prints)
@@ -137,13 +142,21 @@ def _chunk_length(method: MCMC) -> int:
 
 
 @eqx.filter_jit
-def _init(method: MCMC, static: PyTree, arrays: PyTree, data: Data, keys: PRNGKeyArray) -> PyTree:
-    def fit(arrays: PyTree, data: Data, keys: PRNGKeyArray) -> PyTree:
-        model = eqx.combine(arrays, static)
-        first = jnp.arange(method.num_chains) == 0
-        return jax.vmap(lambda key, is_first: method.init(model, data, key, is_first))(keys, first)
+def _init(
+    method: MCMC, static: PyTree, arrays: PyTree, starts: PyTree | None, data: Data,
+    keys: PRNGKeyArray,
+) -> PyTree:  # fmt: skip
+    def chain(arrays: PyTree, data: Data, key: PRNGKeyArray, as_it_is: Array) -> PyTree:
+        return method.init(eqx.combine(arrays, static), data, key, as_it_is)
 
-    return jax.vmap(fit)(arrays, data, keys)
+    chains = jax.vmap(chain, in_axes=(None if starts is None else 0, None, 0, 0))
+    # One model for all chains: the first has its values as they are.
+    as_it_is = (
+        jnp.arange(method.num_chains) == 0 if starts is None else jnp.ones(keys.shape[1], bool)
+    )
+    return jax.vmap(chains, in_axes=(0, 0, 0, None))(
+        arrays if starts is None else starts, data, keys, as_it_is
+    )
 
 
 @eqx.filter_jit

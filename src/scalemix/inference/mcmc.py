@@ -13,8 +13,10 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.inference import gibbs
 from scalemix.inference.batches import Data
 from scalemix.inference.density import log_density
+from scalemix.inference.engine import Engine
 from scalemix.inference.sampler import Sampler, Transition
 from scalemix.inference.starts import climb, from_expanded, start
+from scalemix.inference.training import Training
 from scalemix.mixtures import Bernoulli
 from scalemix.model import Model
 from scalemix.prior import Parametrization
@@ -49,8 +51,11 @@ class MCMC:
     free_scale^2)` in the network (biases, norms) and `N(0, likelihood_scale^2)` in the likelihood
     (the raw noise level, before its softplus, on standardised targets).
 
-    Chains start from the network's values, each in an order of its own; with `warm_start` they
-    first climb for `warm_start_steps` steps of Adam at `learning_rate`. `target_acceptance` and
+    Chains start from the network's values, each in an order of its own; with `warm_start=True` they
+    first climb for `warm_start_steps` steps of Adam at `learning_rate`. Or `warm_start` is a method
+    of training, such as `NoiseTraining(steps=2000)` or `VariationalEM(steps=2000)`: as many fits as
+    there are chains, each from its own start, run first, and each chain begins where its fit ended,
+    as the members of a deep ensemble would. `target_acceptance` and
     `max_depth` are settings of NUTS. Between chunks of `chunk_steps` steps progress is shown and
     checkpoints are written.
     """
@@ -61,7 +66,7 @@ class MCMC:
     thin: int = 1
     sampler: SamplerName = "nuts"
     parametrization: Parametrization = "expanded"
-    warm_start: bool = True
+    warm_start: bool | Training = True
     warm_start_steps: int = 1000
     learning_rate: float = 1e-2
     target_acceptance: float = 0.8
@@ -94,6 +99,16 @@ class MCMC:
         ):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}.")
+        start = self.warm_start
+        if not isinstance(start, bool | Training):
+            raise ValueError(
+                f"warm_start must be True, False or a method of training, got {start!r}."
+            )
+        if isinstance(start, Training) and (start.num_members != 1 or start.validation_fraction):
+            raise ValueError(
+                "A warm start fits one network for each chain to all rows: leave num_members and "
+                "validation_fraction alone."
+            )
         for package in ("blackjax", "arviz"):
             require_extra(package)
 
@@ -104,6 +119,8 @@ class MCMC:
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior that is not proper, or not to be had in this form."""
+        if isinstance(self.warm_start, Engine):
+            self.warm_start.check_model(model)
         for name, structure in model.structures.items():
             if not np.isfinite(structure.scale).all():
                 raise ValueError(
@@ -140,7 +157,7 @@ class MCMC:
         unknowns = self.unknowns(model)
         start_key, sampler_key = jax.random.split(key)
         position = start(unknowns, start_key, is_first)
-        if self.warm_start:
+        if self.warm_start is True:
             position = climb(unknowns, data, position, self.warm_start_steps, self.learning_rate)
         position = from_expanded(unknowns, position)
         bits = jnp.ones(unknowns.num_bits, bool)
