@@ -37,6 +37,14 @@ def test_resuming_gives_the_run_that_was_not_interrupted(tmp_path, monkeypatch):
     assert steps == [30, 40, 50]
 
 
+def interrupt_and_resume(method, path, monkeypatch):
+    """The fit whose interruption has been patched in, taken up again without it."""
+    with pytest.raises(KeyboardInterrupt):
+        sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, checkpoint_every=1000)
+    monkeypatch.undo()
+    return sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, resume=True)
+
+
 def test_resuming_keeps_the_best_state_and_the_records(tmp_path, monkeypatch):
     method = sx.NoiseTraining(
         steps=60, chunk_steps=10, num_draws=2, validation_fraction=0.3, record_weights=True
@@ -49,10 +57,7 @@ def test_resuming_keeps_the_best_state_and_the_records(tmp_path, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(sx.fitting, "bar", lambda _: reporting(interrupt))
-    with pytest.raises(KeyboardInterrupt):
-        sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, checkpoint_every=1000)
-    monkeypatch.undo()
-    resumed = sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, resume=True)
+    resumed = interrupt_and_resume(method, path, monkeypatch)
     assert same(whole, resumed)
     np.testing.assert_array_equal(whole.history.score, resumed.history.score)
     for name, value in whole.history.recorded.items():
@@ -151,9 +156,6 @@ def test_an_interrupt_at_any_point_resumes_to_the_same_run(moment, tmp_path, mon
         return result
 
     monkeypatch.setattr(owner, name, interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, checkpoint_every=1000)
-    monkeypatch.undo()
-    resumed = sx.fit(build(), X, Y, method, key=KEY, checkpoint=path, resume=True)
+    resumed = interrupt_and_resume(method, path, monkeypatch)
     assert same(whole, resumed)
     np.testing.assert_array_equal(whole.history.score, resumed.history.score)

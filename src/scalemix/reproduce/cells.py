@@ -35,8 +35,7 @@ DROP_RATES = (0.005, 0.01, 0.05, 0.1)
 NOISE_FLOORS = (0.001, 0.1, 0.3)
 PRIOR_SCALE = 10.0
 WIDTH, NUM_DRAWS = 50, 10
-# The share of steps over which EM's temperature rises. On held-out parts of the training sets it
-# was ahead of the method's default of .1 on four of five sets.
+# The share of steps over which EM's temperature rises: see benchmarks/em_warm_up.py.
 WARM_UP = 0.3
 
 
