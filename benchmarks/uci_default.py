@@ -1,4 +1,4 @@
-"""The default configuration, the same for all seven UCI sets, on all twenty standard splits.
+"""The default regressor, the same for all seven UCI sets, on all twenty standard splits.
 
 `python benchmarks/uci_default.py [SET ...]` fits stacked ensembles (`sx.fit_stacked`) of residual
 networks, every split of a set in one program, and writes benchmarks/results/uci_default.json after
@@ -14,16 +14,11 @@ import numpy as np
 from common import RESULTS, machine, write_table
 
 import scalemix as sx
+from scalemix.recipes import Recipe
 from scalemix.reproduce.published import DROPOUT
 
 FILE = RESULTS / "uci_default.json"
 NUM_SPLITS = 20
-
-
-def settings(num_rows: int) -> dict[str, int]:
-    """Steps and batch size for a training set of this size."""
-    large = num_rows > 5000
-    return {"steps": 20_000 if large else 15_000, "batch_size": 128 if large else 64}
 
 
 def measure(name: str) -> dict:
@@ -31,10 +26,11 @@ def measure(name: str) -> dict:
     data = sx.data.load(name)
     splits = sx.data.splits(len(data.y))[:NUM_SPLITS]
     keys = jax.random.split(jax.random.key(0), NUM_SPLITS)
-    chosen = settings(len(splits[0][0]))
-    method = sx.VariationalEM(**chosen, chunk_steps=1000)
-    prior = sx.ARDADD(sx.InverseGamma(3.0, 3.0))
-    networks = [sx.networks.ResNet(data.x.shape[1], 2, 50, 2, key=key) for key in keys]
+    # What `ScaleMixRegressor()` is, for all splits at once.
+    recipe = Recipe()
+    chosen = recipe.training(len(splits[0][0]))
+    method, prior = sx.VariationalEM(**chosen), recipe.build_prior()
+    networks = [recipe.build_network(data.x.shape[1], 2, key=key) for key in keys]
     start = time.perf_counter()
     fits = sx.fit_stacked_many(
         [sx.default_candidates(network, prior, method) for network in networks],
@@ -54,6 +50,10 @@ def measure(name: str) -> dict:
                 "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y)),
                 "crps": sx.metrics.crps(y, samples),
                 "coverage90": sx.metrics.interval_coverage(y, prediction.interval(0.9)),
+                "coverage90_of_quantiles": sx.metrics.interval_coverage(
+                    y, (prediction.quantile(0.05), prediction.quantile(0.95))
+                ),
+                "score_spread": fit.posterior.score_spread,
                 "weights": np.round(fit.weights, 4).tolist(),
                 "held_out_scores": np.round(fit.scores, 4).tolist(),
             }

@@ -42,6 +42,9 @@ class Posterior(eqx.Module):
     history: History
     key: PRNGKeyArray
     """The key of predictions that are given none, so that they too are repeatable."""
+    score_spread: float = 1.0
+    """The spread of normal scores on rows held out, by which intervals are calibrated; one where
+    none were."""
 
     @property
     def model(self) -> Model:
@@ -76,7 +79,7 @@ class Posterior(eqx.Module):
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
         key = self.key if key is None else check_key(key, "key")
-        regime = Regime(self.networks, self.model.likelihood, self.scaling, key)
+        regime = Regime(self.networks, self.model.likelihood, self.scaling, key, self.score_spread)
         return Predictive(regime, check_inputs(x, self.model), num_draws)
 
     def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:

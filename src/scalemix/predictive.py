@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
+from scalemix.calibration import level
 from scalemix.likelihoods import Likelihood
 from scalemix.scaling import Scaling
 
@@ -40,6 +41,8 @@ class Regime(NamedTuple):
     """The kind of likelihood, for its number of outputs and its type of target."""
     scaling: Scaling
     key: PRNGKeyArray
+    score_spread: float = 1.0
+    """The spread of normal scores on held-out rows: see `scalemix.calibration`."""
 
 
 class Predictive:
@@ -99,10 +102,15 @@ class Predictive:
         return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and upper ends of the central interval of this probability."""
+        """The lower and upper ends of the central interval of this probability.
+
+        Where a part of the data was held out to choose settings (`fit_stacked`, the estimators), it
+        is the interval that would have covered so many of the targets there: somewhat wider or
+        narrower than the quantiles of the distribution say. See `scalemix.calibration`.
+        """
         if not 0 < probability < 1:
             raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
-        tail = 0.5 * (1 - probability)
+        tail = 0.5 * (1 - level(probability, self._regime.score_spread))
         return self.quantile(tail), self.quantile(1 - tail)
 
     def absolute_error(self, y: Any) -> np.ndarray:

@@ -53,6 +53,8 @@ SUITING: dict[str, str] = {"em": "inverse-gamma", "noise": "bernoulli", "mcmc": 
 MEMBERS: dict[str, int] = {"em": 16, "noise": 8, "mcmc": 8}
 # From so many rows on, batches are larger and training is longer.
 MANY_ROWS = 5000
+# Steps of training for fewer and for many rows, unless told otherwise.
+STEPS: dict[str, tuple[int, int]] = {"em": (14_000, 17_000), "noise": (8_000, 10_000)}
 CHAIN_SAMPLES = 250
 
 
@@ -231,7 +233,7 @@ class Recipe:
         temperatures = TEMPERATURES if self.temperature == "auto" else (self.temperature,)
         settings = list(itertools.product(models, temperatures))
         candidates = [
-            Candidate(model, VariationalEM(**self._training(num_rows), temperature=temperature))
+            Candidate(model, VariationalEM(**self.training(num_rows), temperature=temperature))
             for model, temperature in settings
         ]
         if len(candidates) == 1:
@@ -254,9 +256,10 @@ class Recipe:
         )
         return Fitted(stacked.posterior, trials)
 
-    def _training(self, num_rows: int) -> dict[str, Any]:
+    def training(self, num_rows: int) -> dict[str, Any]:
+        """Steps, batches and rate for so many rows."""
         many = num_rows > MANY_ROWS
-        steps = self.max_steps or (10_000 if many else 8_000)
+        steps = self.max_steps or STEPS[self.inference][many]
         return {
             "steps": steps,
             "batch_size": self.batch_size or (128 if many else 64),
@@ -268,7 +271,7 @@ class Recipe:
     def _noise_training(self, num_rows: int) -> NoiseTraining:
         return NoiseTraining(
             self.objective, num_draws=self.num_draws, num_members=self.members,
-            **self._training(num_rows),
+            **self.training(num_rows),
         )  # fmt: skip
 
     def _mcmc(self) -> Any:

@@ -174,8 +174,8 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
     num_trial_members : int
         Networks with which each setting of `temperature` and `noise_floor` is tried.
     max_steps : int, optional
-        Steps of training; of a chain, half of them to adapt. By default 8,000, 10,000 for more
-        than 5,000 rows, and 4,000 for MCMC.
+        Steps of training; of a chain, half of them to adapt. By default 14,000 by EM,
+        8,000 by noise training (17,000 and 10,000 for more than 5,000 rows), and 4,000 for MCMC.
     batch_size : int, optional
         Rows in a step: by default 64, and 128 for more than 5,000 rows.
     learning_rate : float

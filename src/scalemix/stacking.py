@@ -7,7 +7,8 @@ proportion to the weights with which their predictive distributions, mixed, expl
     max_w  sum_n log sum_c w_c p_c(y_n | x_n)
 
 (stacking of predictive distributions). The trials of all candidates, and of all data sets, are one
-program; the final members are another.
+program; the final members are another. What the mixture says of the held-out rows also calibrates
+the intervals of the final ensemble (`scalemix.calibration`).
 """
 
 import dataclasses
@@ -15,15 +16,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix._random import check_key
+from scalemix.calibration import score_spread
 from scalemix.fitting import Job, Method, check_keys, check_method, members, restart, run_jobs
 from scalemix.inference.batches import Data, stack
-from scalemix.inference.compiled import held_out_log_probs
+from scalemix.inference.compiled import held_out_scores
 from scalemix.inference.em import VariationalEM
 from scalemix.likelihoods import Likelihood, StudentT
 from scalemix.model import Model
@@ -36,6 +39,9 @@ LEAST_HELD_OUT = 10
 TEMPERATURES = (0.1, 0.3, 1.0)
 FLOORS = (1e-3, 0.1)
 ITERATIONS = 300
+# Draws of each network by which held-out rows are scored. With few of them a wide posterior scores
+# worse than it predicts.
+NUM_SCORED = 64
 
 
 class Candidate(NamedTuple):
@@ -43,6 +49,14 @@ class Candidate(NamedTuple):
 
     model: Model
     method: Method
+
+
+class HeldOut(NamedTuple):
+    """What each candidate says of held-out rows, (candidates, rows), and the rows' weights."""
+
+    log_prob: np.ndarray
+    cdf: np.ndarray
+    weight: np.ndarray
 
 
 class Stacked(NamedTuple):
@@ -87,6 +101,7 @@ def fit_stacked(
     key: PRNGKeyArray,
     num_members: int = 16,
     num_trial_members: int = 4,
+    trial_share: float = 0.3,
     held_out: float = 0.25,
     sample_weight: Any = None,
     standardize: bool = True,
@@ -98,11 +113,12 @@ def fit_stacked(
 
     Candidates are models of one kind, whose priors and likelihoods may differ in their numbers, and
     methods that may differ in temperature. `num_trial_members` fits of each are tried on the share
-    `held_out` of the rows; the final members are fitted to all of them.
+    `held_out` of the rows, and train for `trial_share` of the steps: settings show their worth
+    early. The final members are fitted to all rows.
     """
     return fit_stacked_many(
         [candidates], [x], [y], keys=check_key(key, "key")[None], num_members=num_members,
-        num_trial_members=num_trial_members, held_out=held_out,
+        num_trial_members=num_trial_members, trial_share=trial_share, held_out=held_out,
         sample_weights=None if sample_weight is None else [sample_weight],
         standardize=standardize, progress=progress, checkpoint=checkpoint, resume=resume,
     )[0]  # fmt: skip
@@ -116,6 +132,7 @@ def fit_stacked_many(
     keys: PRNGKeyArray,
     num_members: int = 16,
     num_trial_members: int = 4,
+    trial_share: float = 0.3,
     held_out: float = 0.25,
     sample_weights: Sequence[Any] | None = None,
     standardize: bool = True,
@@ -126,7 +143,7 @@ def fit_stacked_many(
     """`fit_stacked` of several data sets at once: `candidates[i]`, `xs[i]`, `ys[i]`, `keys[i]`."""
     num = len(xs)
     keys = check_keys(keys, num)
-    _check(candidates, num_members, num_trial_members, held_out)
+    _check(candidates, num_members, num_trial_members, trial_share, held_out)
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = [
         prepare(options[0].model, x, y, weight, standardize)
@@ -140,14 +157,21 @@ def fit_stacked_many(
     files = (f"{checkpoint}.trial", checkpoint) if checkpoint is not None else (None, None)
     shares = [np.full(len(options), 1 / len(options)) for options in candidates]
     scores = [np.full(len(options), np.nan) for options in candidates]
+    spreads = [1.0] * num
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
-        log_probs = try_out(
-            candidates, data, num_trial_members, held_out, trial_keys, split_keys,
+        trials = [
+            [Candidate(model, _shortened(method, trial_share)) for model, method in options]
+            for options in candidates
+        ]
+        found = try_out(
+            trials, data, num_trial_members, held_out, trial_keys, split_keys,
             progress=progress, checkpoint=files[0], resume=resume,
         )  # fmt: skip
-        for i, (values, weight) in enumerate(log_probs):
-            shares[i] = stacking_weights(values, weight)
-            scores[i] = np.average(values, axis=1, weights=weight) - np.log(scalings[i].y_scale)
+        for i, (log_prob, cdf, weight) in enumerate(found):
+            shares[i] = stacking_weights(log_prob, weight)
+            scores[i] = np.average(log_prob, axis=1, weights=weight) - np.log(scalings[i].y_scale)
+            if candidates[i][0].model.likelihood.continuous_units:
+                spreads[i] = score_spread(shares[i] @ cdf, weight)
     counts = [apportion(share, num_members) for share in shares]
     jobs = [
         Job(restart(options[which].model, keys[m]), options[which].method, i, keys[m])
@@ -159,8 +183,12 @@ def fit_stacked_many(
     ensemble = dataclasses.replace(candidates[0][0].method, num_members=num_members)
     return [
         Stacked(
-            ran.posterior(i, ensemble, scalings[i], predict_keys[i]), shares[i], scores[i],
-            counts[i],
+            eqx.tree_at(
+                lambda posterior: posterior.score_spread,
+                ran.posterior(i, ensemble, scalings[i], predict_keys[i]),
+                spreads[i],
+            ),
+            shares[i], scores[i], counts[i],
         )
         for i in range(num)
     ]  # fmt: skip
@@ -174,8 +202,8 @@ def try_out(
     trial_keys: PRNGKeyArray,
     split_keys: PRNGKeyArray,
     **run: Any,
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """For each data set, what each candidate says of held-out rows, and the weights of these."""
+) -> list[HeldOut]:
+    """For each data set, what each candidate, fitted to the other rows, says of those held out."""
     parts = [hold_out(one, fraction, key) for one, key in zip(data, split_keys, strict=True)]
     held_out = stack([part for _, part in parts])
     jobs = [
@@ -192,17 +220,30 @@ def try_out(
     ran = run_jobs(jobs, [part for part, _ in parts], None, **run)
     which = np.array([job.which for job in jobs])
     keys = jnp.stack([job.key for job in jobs])
-    values = held_out_log_probs(ran.programs, ran.outcome.state, held_out, which, keys)
-    values = values.reshape(len(values) // num_trial_members, num_trial_members, -1)
+    log_prob, cdf = (
+        values.reshape(len(values) // num_trial_members, num_trial_members, -1)
+        for values in held_out_scores(
+            ran.programs, ran.outcome.state, held_out, which, keys, NUM_SCORED
+        )
+    )
     # The members of a candidate are mixed, as those of the final ensemble will be.
-    mixed = np.logaddexp.reduce(values.astype(np.float64), axis=1) - np.log(num_trial_members)
+    log_prob = np.logaddexp.reduce(log_prob, axis=1) - np.log(num_trial_members)
+    cdf = np.mean(cdf, axis=1)
     found, first = [], 0
     for i, options in enumerate(candidates):
-        seen = held_out.weight[i] > 0
-        rows = mixed[first : first + len(options), seen]
-        found.append((rows, held_out.weight[i][seen]))
+        seen, mine = held_out.weight[i] > 0, slice(first, first + len(options))
+        found.append(HeldOut(log_prob[mine, seen], cdf[mine, seen], held_out.weight[i][seen]))
         first += len(options)
     return found
+
+
+def _shortened(method: Method, share: float) -> Method:
+    """The method with this share of its steps or epochs."""
+    if method.epochs is not None:
+        return dataclasses.replace(method, epochs=share * method.epochs)
+    # Without epochs the number of rows does not matter.
+    steps = max(1, round(share * method.num_steps(1)))
+    return dataclasses.replace(method, steps=steps, chunk_steps=min(method.chunk_steps, steps))
 
 
 def stacking_weights(log_probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -228,7 +269,11 @@ def apportion(shares: np.ndarray, total: int) -> np.ndarray:
 
 
 def _check(
-    candidates: Sequence[Sequence[Candidate]], num_members: int, num_trial: int, held_out: float
+    candidates: Sequence[Sequence[Candidate]],
+    num_members: int,
+    num_trial: int,
+    trial_share: float,
+    held_out: float,
 ) -> None:
     for options in candidates:
         if not options:
@@ -243,5 +288,7 @@ def _check(
     for name, value in (("num_members", num_members), ("num_trial_members", num_trial)):
         if not (isinstance(value, int) and value > 0):
             raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+    if not 0 < trial_share <= 1:
+        raise ValueError(f"trial_share must lie in (0, 1], got {trial_share}.")
     if not 0 < held_out < 1:
         raise ValueError(f"held_out must lie in (0, 1), got {held_out}.")

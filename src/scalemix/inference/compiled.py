@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from scalemix._random import noise_key
 from scalemix.inference.batches import Data, batch_rows, visits
 from scalemix.inference.engine import Schedule, Step
+from scalemix.inference.scoring import RowScores
 
 
 @eqx.filter_jit
@@ -72,29 +73,42 @@ def _finite_flag(arrays: PyTree) -> Array:
     return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
 
 
-def held_out_log_probs(
+def held_out_scores(
     programs: tuple[PyTree, PyTree],
     state: PyTree,
     held_out: Data,
     sets: np.ndarray,
     keys: PRNGKeyArray,
-) -> np.ndarray:
+    num_draws: int,
+) -> RowScores:
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
     arrays, static = eqx.partition(programs, eqx.is_array)
     held_out = jax.tree.map(jnp.asarray, held_out)
     keys = jax.vmap(noise_key)(keys)
-    return np.asarray(log_probs(static, state, arrays, held_out, jnp.asarray(sets), keys))
+    found = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
+    return jax.tree.map(lambda values: np.asarray(values, np.float64), found)
 
 
 @eqx.filter_jit
 def log_probs(static, state, arrays, held_out, sets, keys):
-    """The predictive log-likelihood of each held-out row of each model."""
+    """The predictive log-likelihood of each held-out row of each model, by the engine's draws."""
+    return _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
+
+
+@eqx.filter_jit
+def score_rows(static, state, arrays, held_out, sets, keys, num_draws: int):
+    """All that each model says of each held-out row."""
+    return _score_rows(static, state, arrays, held_out, sets, keys, num_draws)
+
+
+def _score_rows(static, state, arrays, held_out, sets, keys, num_draws) -> RowScores:
 
     def one(state, arrays, which, key):
         engine, model = eqx.combine(arrays, static)
         # A step that training never reaches.
         key = jax.random.fold_in(key, 2**32 - 1)
-        return engine.log_probs(state, model, jax.tree.map(lambda a: a[which], held_out), key)
+        rows = jax.tree.map(lambda a: a[which], held_out)
+        return engine.score_rows(state, model, rows, key, num_draws)
 
     return jax.vmap(one)(state, arrays, sets, keys)
 

@@ -21,7 +21,7 @@ from scalemix.inference.scales import (
     moments,
     optimal_variances,
 )
-from scalemix.inference.scoring import predictive_log_probs
+from scalemix.inference.scoring import RowScores, score_rows
 from scalemix.inference.training import Training
 from scalemix.model import Model
 from scalemix.networks.gaussians import draw_network, noise_sizes, put_gaussians
@@ -203,15 +203,22 @@ class VariationalEM(Training, Engine):
         progress = (step.astype(jnp.float32) + 1) / (self.warm_up * num_steps)
         return temperature * jnp.minimum(progress, 1.0)
 
-    def log_probs(self, state: EMState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
+    def score_rows(
+        self,
+        state: EMState,
+        model: Model,
+        data: Data,
+        key: PRNGKeyArray,
+        num_draws: int | None = None,
+    ) -> RowScores:
         current = model.with_learned(state.learned)
         deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
 
         def network(key: PRNGKeyArray) -> Any:
             return draw_network(current.network, model.sites, deviations, key)
 
-        keys = jax.random.split(key, max(LEAST_SCORED, self.num_draws))
-        return predictive_log_probs(network, current.likelihood, keys, data)
+        keys = jax.random.split(key, num_draws or max(LEAST_SCORED, self.num_draws))
+        return score_rows(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: EMState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         return {

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.inference.batches import Data
+from scalemix.inference.scoring import RowScores
 
 
 class Step(NamedTuple):
@@ -51,8 +52,15 @@ class Engine(abc.ABC):
         """One step on one batch."""
 
     @abc.abstractmethod
-    def log_probs(self, state: PyTree, model: PyTree, data: Data, key: PRNGKeyArray) -> Array:
-        """The predictive log-likelihood of each row of data held out."""
+    def score_rows(
+        self,
+        state: PyTree,
+        model: PyTree,
+        data: Data,
+        key: PRNGKeyArray,
+        num_draws: int | None = None,
+    ) -> RowScores:
+        """What the state says of each row of data held out, by some draws or by so many."""
 
     @abc.abstractmethod
     def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:

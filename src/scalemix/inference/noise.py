@@ -19,7 +19,7 @@ from scalemix.inference.objectives import (
     evaluate,
     importance_weights,
 )
-from scalemix.inference.scoring import predictive_log_probs
+from scalemix.inference.scoring import RowScores, score_rows
 from scalemix.inference.training import Training
 from scalemix.model import Model
 
@@ -145,7 +145,14 @@ class NoiseTraining(Training, Engine):
         log_prob = jax.vmap(model.likelihood.log_prob)
         return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
 
-    def log_probs(self, state: NoiseState, model: Model, data: Data, key: PRNGKeyArray) -> Array:
+    def score_rows(
+        self,
+        state: NoiseState,
+        model: Model,
+        data: Data,
+        key: PRNGKeyArray,
+        num_draws: int | None = None,
+    ) -> RowScores:
         current = model.with_learned(state.learned)
 
         def network(key: PRNGKeyArray) -> Any:
@@ -155,8 +162,9 @@ class NoiseTraining(Training, Engine):
                 else current.with_scales(current.draw(key=key))
             )
 
-        keys = jax.random.split(key, 1 if self.deterministic else self.num_draws)
-        return predictive_log_probs(network, current.likelihood, keys, data)
+        num_draws = num_draws or self.num_draws
+        keys = jax.random.split(key, 1 if self.deterministic else num_draws)
+        return score_rows(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         learned = {site.name: site.weight(state.learned.network) for site in model.sites}

@@ -1,7 +1,7 @@
 """How well a state does on data that were held out."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,20 +10,34 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.inference.batches import Data
 from scalemix.likelihoods import Likelihood
 
-# Rows that are scored side by side.
-ROWS_TOGETHER = 512
+# Rows that are scored side by side, each of them once a draw.
+ROWS_TOGETHER = 4096
 
 
-def predictive_log_probs(
+class RowScores(NamedTuple):
+    """What a state says of each row of data held out."""
+
+    log_prob: Array
+    """`log (1/S) sum_s p(y | x, W_s)`"""
+    cdf: Array
+    """`(1/S) sum_s P(Y <= y | x, W_s)`"""
+
+
+def score_rows(
     network: Callable[[PRNGKeyArray], Any], likelihood: Likelihood, keys: PRNGKeyArray, data: Data
-) -> Array:
-    """`log (1/S) sum_s p(y | x, W_s)` of each row, a network drawn for each key."""
+) -> RowScores:
+    """The scores of each row, a network drawn for each key."""
 
-    def one(x: Array, y: Array) -> Array:
-        values = jax.vmap(lambda key: likelihood.log_prob(network(key)(x), y))(keys)
-        return jax.nn.logsumexp(values) - jnp.log(len(keys))
+    def one(x: Array, y: Array) -> RowScores:
+        def under(key: PRNGKeyArray) -> tuple[Array, Array]:
+            output = network(key)(x)
+            return likelihood.log_prob(output, y), likelihood.cdf(output, y)
 
-    return jax.lax.map(lambda row: one(*row), data[:2], batch_size=ROWS_TOGETHER)
+        log_probs, cdfs = jax.vmap(under)(keys)
+        return RowScores(jax.nn.logsumexp(log_probs) - jnp.log(len(keys)), jnp.mean(cdfs))
+
+    together = max(1, ROWS_TOGETHER // len(keys))
+    return jax.lax.map(lambda row: one(*row), data[:2], batch_size=together)
 
 
 def weighted_mean(values: Array, weight: Array) -> Array:

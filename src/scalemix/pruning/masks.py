@@ -103,4 +103,4 @@ def with_members(
         parts = [eqx.partition(one, eqx.is_array) for one in members]
         stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(arrays for arrays, _ in parts))
         networks = Ensemble(eqx.combine(stacked, parts[0][1]), len(members))
-    return Posterior(networks, scaling, posterior.history, posterior.key)
+    return Posterior(networks, scaling, posterior.history, posterior.key, posterior.score_spread)

@@ -216,6 +216,7 @@ def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | Non
             "generator": str(jax.random.key_impl(key)),
             "data": np.asarray(jax.random.key_data(key)).tolist(),
         },
+        "score_spread": float(posterior.score_spread),
     }
     container.write(Path(path), header, arrays.by_name)
 
@@ -261,6 +262,7 @@ def read(path: str | Path, *, network: PyTree | None = None) -> Saved:
             _read_scaling(take(header, "scaling", dict), arrays),
             _read_history(take(header, "history", dict), arrays, lead, networks),
             _read_key(take(header, "key", dict)),
+            _read_spread(header),
         )
         _check_scaling(posterior)
         return Saved(posterior, take(header, "metadata", dict))
@@ -400,6 +402,14 @@ def _read_history(
     if history.objective.ndim != len(lead) + 1 + chains:
         raise ValueError("its history has not one objective for each step.")
     return history
+
+
+def _read_spread(header: dict[str, Any]) -> float:
+    # Files of earlier versions have none.
+    spread = take({"score_spread": 1.0, **header}, "score_spread", (int, float))
+    if not 0 < spread < math.inf:
+        raise ValueError(f"its score_spread is {spread}, which is no positive number.")
+    return float(spread)
 
 
 def _read_key(entry: dict[str, Any]) -> PRNGKeyArray:
