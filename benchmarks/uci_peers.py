@@ -1,8 +1,7 @@
 """The default regressor against other packages, on the seven UCI sets.
 
 Run with `make benchmark-peers`, which gives the others a venv of their own. The first four standard
-splits of each set, one of kin8nm and power; every package with the same settings for all sets. The
-longer fits of benchmarks/uci_default.py, run apart, stand beside: same splits, same scores.
+splits of each set, one of kin8nm and power; every package with the same settings for all sets.
 Writes benchmarks/results/uci_peers.json after each fit, leaves out what is there already, and puts
 tables into benchmarks/README.md.
 """
@@ -23,6 +22,7 @@ from scalemix.sklearn import ScaleMixRegressor
 FILE = RESULTS / "uci_peers.json"
 SETS = ("yacht", "energy", "boston", "concrete", "wine", "kin8nm", "power")
 PEERS = ("sklearn-contrib-bde", "XGBoost", "NGBoost", "random forest", "MLPRegressor")
+ALL = ("scalemix", *PEERS)
 MEASURES = {"rmse": "RMSE", "log_likelihood": "log-likelihood", "crps": "CRPS"}
 DIGITS = {"rmse": "{:.3g}", "log_likelihood": "{:.2f}", "crps": "{:.3g}"}
 
@@ -44,17 +44,18 @@ def fit_ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
         "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y_test)),
         "crps": sx.metrics.crps(y_test, samples),
         "coverage90": sx.metrics.interval_coverage(y_test, prediction.interval(0.9)),
+        "coverage90_of_quantiles": sx.metrics.interval_coverage(
+            y_test, (prediction.quantile(0.05), prediction.quantile(0.95))
+        ),
     }
 
 
 def means(results: dict, measure: str) -> tuple[list[str], np.ndarray]:
-    """The sets that all packages have been fitted to, and the means: (sets, columns)."""
-    names = [name for name in SETS if len(results["fits"].get(name, {})) == len(PEERS) + 1]
-    longer = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
+    """The sets that all packages have been fitted to, and the means: (sets, packages)."""
+    names = [name for name in SETS if all(results["fits"].get(name, {}).get(who) for who in ALL)]
     values = []
     for name in names:
-        fits = results["fits"][name]
-        columns = [fits["scalemix"], longer[name]["splits"], *(fits[who] for who in PEERS)]
+        columns = [results["fits"][name][who] for who in ALL]
         # The splits that all have been fitted to.
         num = min(map(len, columns))
         values.append([np.mean([fit[measure] for fit in column[:num]]) for column in columns])
@@ -62,17 +63,13 @@ def means(results: dict, measure: str) -> tuple[list[str], np.ndarray]:
 
 
 def mean_ranks(values: np.ndarray, higher_is_better: bool) -> list[str]:
-    """The mean rank of each column among the packages: ours counts once, longer or not."""
-    better = -values if higher_is_better else values
-    default, longer = (
-        rankdata(np.delete(better, other, axis=1), axis=1).mean(axis=0) for other in (1, 0)
-    )
-    return [f"{default[0]:.1f}", f"{longer[0]:.1f}", *(f"{rank:.1f}" for rank in default[1:])]
+    """The mean rank of each package over the sets."""
+    ranks = rankdata(-values if higher_is_better else values, axis=1).mean(axis=0)
+    return [f"{rank:.1f}" for rank in ranks]
 
 
 def coverage(results: dict) -> list[tuple[str, ...]]:
     """How many test targets our 90% intervals cover, and how long fit and prediction take."""
-    longer = json.loads((RESULTS / "uci_default.json").read_text())["sets"]
     rows = []
     for name in SETS:
         fits = results["fits"].get(name, {}).get("scalemix", [])
@@ -82,7 +79,7 @@ def coverage(results: dict) -> list[tuple[str, ...]]:
                     name,
                     f"{len(fits)}",
                     f"{np.mean([fit['coverage90'] for fit in fits]):.0%}",
-                    f"{np.mean([fit['coverage90'] for fit in longer[name]['splits']]):.0%}",
+                    f"{np.mean([fit['coverage90_of_quantiles'] for fit in fits]):.0%}",
                     f"{np.mean([fit['seconds'] for fit in fits]):.0f}",
                     f"{np.mean([f['seconds'] for f in results['fits'][name][PEERS[0]]]):.0f}",
                 )
@@ -95,9 +92,9 @@ def write_tables(results: dict) -> None:
     write_table(
         "uci_peers_coverage",
         coverage(results),
-        ("set", "splits", "cover", "longer, 20 splits", "seconds", PEERS[0]),
+        ("set", "splits", "cover", "the distribution's own quantiles", "seconds", PEERS[0]),
     )
-    head = ("set", "scalemix", "longer", *PEERS)
+    head = ("set", *ALL)
     for measure in MEASURES:
         names, values = means(results, measure)
         if not names:
@@ -128,9 +125,9 @@ def main() -> None:
         data = sx.data.load(name)
         train, test = sx.data.splits(len(data.y))[split]
         rows = data.x[train], data.y[train], data.x[test], data.y[test]
-        for who in (*PEERS, "scalemix"):
+        for who in ALL:
             done = results["fits"].setdefault(name, {}).setdefault(who, [])
-            if len(done) > split or who not in (given.only or (*PEERS, "scalemix")):
+            if len(done) > split or who not in (given.only or ALL):
                 continue
             found = fit_ours(*rows, split) if who == "scalemix" else peers.fit(who, *rows)
             done.append(found)

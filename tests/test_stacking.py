@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import scalemix as sx
 from scalemix.networks import MLP
-from scalemix.stacking import Candidate, apportion, stacking_weights
+from scalemix.stacking import Candidate, _shortened, apportion, stacking_weights
 
 KEY = jax.random.key(0)
 METHOD = sx.VariationalEM(steps=150, chunk_steps=50)
@@ -24,9 +24,8 @@ def data(seed=0, num=80):
     return x, x[:, 0] + 0.1 * rng.normal(size=num)
 
 
-def candidates():
+def candidates(floors=(1e-3, 5.0)):
     network = MLP(2, 2, 8, 1, key=KEY)
-    floors = (1e-3, 5.0)
     return [
         Candidate(
             sx.Model(network, PRIOR, sx.likelihoods.StudentT(4.0, 6.0, floor=f, per_input=True)),
@@ -82,6 +81,31 @@ def test_a_candidate_that_explains_nothing_has_no_members(stacked):
     assert stacked.scores[0] > stacked.scores[1] + 1
     assert len(stacked.posterior.members) == 5
     assert float(stacked.posterior.model.likelihood.floor) == pytest.approx(1e-3)
+
+
+def test_held_out_rows_calibrate_the_intervals():
+    """Under noise of five times the target's spread its quantiles hold everything."""
+    found = sx.fit_stacked(
+        candidates((5.0, 5.5)), *data(num=400), key=KEY, num_members=5, num_trial_members=2,
+        trial_share=1.0, progress=False,
+    )  # fmt: skip
+    assert found.posterior.score_spread < 0.25
+    x, y = data(seed=7, num=400)
+    prediction = found.posterior.predict(x)
+    own = prediction.quantile(0.05), prediction.quantile(0.95)
+    assert sx.metrics.interval_coverage(y, own) == 1.0
+    # The final fits see a third more rows than those that were judged, and cover somewhat more.
+    assert 0.85 < sx.metrics.interval_coverage(y, prediction.interval(0.9)) < 0.98
+    # An ensemble is calibrated as a whole: its members alone are not.
+    assert found.posterior.members[0].score_spread == 1.0
+
+
+def test_trials_are_shorter_than_the_final_fits():
+    method = dataclasses.replace(METHOD, steps=None, epochs=10)
+    assert _shortened(METHOD, 0.3).num_steps(80) == 45
+    assert _shortened(method, 0.5).num_steps(80) == method.num_steps(80) // 2
+    # One that says nothing of its length has the default one.
+    assert _shortened(sx.VariationalEM(), 0.3).num_steps(80) == 1500
 
 
 def test_scores_are_on_the_scale_of_the_target(stacked):
@@ -151,6 +175,7 @@ def test_bad_arguments_are_refused():
         (good, {"num_members": 0}, "num_members"),
         (good, {"num_trial_members": 1.5}, "num_trial_members"),
         (good, {"held_out": 1.0}, "held_out"),
+        (good, {"trial_share": 0.0}, "trial_share"),
     ]:
         with pytest.raises(ValueError, match=reason):
             sx.fit_stacked(options, x, y, key=KEY, **arguments)

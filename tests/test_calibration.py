@@ -1,0 +1,76 @@
+"""Intervals calibrated on held-out rows."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+import scalemix as sx
+from scalemix.calibration import LARGEST_SCORE, level, score_spread
+from scalemix.distributions import OneNetwork
+from scalemix.networks import MLP
+from scalemix.posterior import History
+from scalemix.scaling import Scaling
+
+
+@pytest.mark.parametrize("spread", [0.5, 1.0, 1.7])
+def test_the_spread_of_normal_scores_is_found_and_undone(spread):
+    """Targets of another spread than predicted: intervals at the level found cover their share."""
+    rng = np.random.default_rng(0)
+    num = 20_000
+    found = score_spread(norm.cdf(spread * rng.normal(size=num)), np.ones(num))
+    # The standard error of a standard deviation.
+    assert found == pytest.approx(spread, abs=4 * spread / np.sqrt(2 * num))
+    fresh = norm.cdf(spread * rng.normal(size=num))
+    for probability in (0.5, 0.9, 0.99):
+        inside = np.abs(2 * fresh - 1) <= level(probability, found)
+        error = np.sqrt(probability * (1 - probability) / num) + 4 / np.sqrt(2 * num)
+        assert inside.mean() == pytest.approx(probability, abs=4 * error)
+
+
+def test_rows_count_by_their_weight():
+    cdf = norm.cdf([1.0, 3.0])
+    assert score_spread(cdf, np.array([1.0, 0.0])) == pytest.approx(1.0)
+    assert score_spread(cdf, np.array([3.0, 1.0])) == pytest.approx(np.sqrt(3.0))
+
+
+def test_targets_beyond_all_doubt_count_as_far_away():
+    assert score_spread(np.array([0.0, 1.0]), np.ones(2)) == pytest.approx(LARGEST_SCORE)
+
+
+@settings(derandomize=True, max_examples=100)
+@given(st.floats(0.01, 0.99), st.floats(0.1, 3.0))
+def test_levels_grow_with_both(probability, spread):
+    found = level(probability, spread)
+    assert 0 < found < 1 or found == pytest.approx(1)
+    assert level(probability, 1.1 * spread) >= found
+    assert level(probability + 0.005, spread) >= found
+    assert level(probability, 1.0) == probability
+
+
+def normal_posterior(spread):
+    """`y ~ Normal(0, 1)` whatever the input, with held-out targets of another spread."""
+    network = jax.tree.map(
+        lambda leaf: jnp.zeros_like(leaf) if hasattr(leaf, "shape") else leaf,
+        MLP(1, "scalar", 2, 1, key=jax.random.key(0)),
+    )
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(1.0))
+    scaling = Scaling(np.zeros(1), np.ones(1), 0.0, 1.0)
+    history = History(np.zeros(1), np.zeros(0), {})
+    return sx.Posterior(OneNetwork(model), scaling, history, jax.random.key(1), spread)
+
+
+def test_intervals_stretch_and_the_distribution_stays(tmp_path):
+    x = np.zeros((3, 1))
+    plain, wide = normal_posterior(1.0).predict(x), normal_posterior(1.5).predict(x)
+    np.testing.assert_allclose(plain.interval(0.9)[1], norm.ppf(0.95), rtol=1e-5)
+    np.testing.assert_allclose(wide.interval(0.9)[1], 1.5 * norm.ppf(0.95), rtol=1e-4)
+    np.testing.assert_allclose(wide.interval(0.9)[0], -1.5 * norm.ppf(0.95), rtol=1e-4)
+    np.testing.assert_array_equal(plain.quantile(0.95), wide.quantile(0.95))
+    np.testing.assert_array_equal(plain.log_prob(np.ones(3)), wide.log_prob(np.ones(3)))
+    normal_posterior(1.5).save(tmp_path / "wide.scalemix")
+    again = sx.load(tmp_path / "wide.scalemix").predict(x)
+    np.testing.assert_array_equal(again.interval(0.9), wide.interval(0.9))
