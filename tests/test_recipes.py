@@ -1,6 +1,7 @@
 """Recipes: plain values in, the objects they stand for out."""
 
 import dataclasses
+import json
 
 import jax
 import numpy as np
@@ -182,12 +183,30 @@ def test_an_interrupted_recipe_continues(tmp_path, monkeypatch):
 
 
 def test_methods_depend_on_the_number_of_rows():
-    few, many = (Recipe()._training(num) for num in (300, 9000))
+    few, many = (Recipe().training(num) for num in (300, 9000))
     assert (few["batch_size"], many["batch_size"]) == (64, 128)
     assert few["steps"] < many["steps"]
-    given = Recipe(max_steps=7, batch_size=5)._training(9000)
+    given = Recipe(max_steps=7, batch_size=5).training(9000)
     assert (given["steps"], given["batch_size"], given["chunk_steps"]) == (7, 5, 7)
     assert isinstance(Recipe(inference="noise")._noise_training(10), Engine)
+
+
+def test_settings_are_those_that_count():
+    em = Recipe().settings(300)
+    assert em["mixture"] == "inverse-gamma"
+    assert em["mixture_parameters"] == {"shape": 3.0, "rate": 3.0}
+    assert (em["num_members"], em["batch_size"], em["num_trial_members"]) == (16, 64, 4)
+    assert not {"objective", "num_draws", "sampler"} & set(em)
+    fixed = Recipe(temperature=0.3, noise_floor=0.1).settings(300)
+    assert "num_trial_members" not in fixed
+    noise = Recipe(inference="noise", task="classification").settings(9000)
+    assert not {"temperature", "noise_floor", "sampler"} & set(noise)
+    assert (noise["objective"], noise["batch_size"]) == ("tail_adaptive", 128)
+    chains = Recipe(inference="mcmc").settings(300)
+    assert not {"batch_size", "learning_rate", "objective", "temperature"} & set(chains)
+    assert chains["max_steps"] == 4_000
+    for found in (em, fixed, noise, chains):
+        assert json.loads(json.dumps(found)) == found
 
 
 def test_chains_are_half_spent_on_adapting():

@@ -55,7 +55,7 @@ MEMBERS: dict[str, int] = {"em": 16, "noise": 8, "mcmc": 8}
 MANY_ROWS = 5000
 # Steps of training for fewer and for many rows, unless told otherwise.
 STEPS: dict[str, tuple[int, int]] = {"em": (14_000, 17_000), "noise": (8_000, 10_000)}
-CHAIN_SAMPLES = 250
+CHAIN_STEPS, CHAIN_SAMPLES = 4_000, 250
 
 
 class Trial(NamedTuple):
@@ -147,6 +147,34 @@ class Recipe:
         """How many networks are fitted, or chains run."""
         return MEMBERS[self.inference] if self.num_members is None else self.num_members
 
+    def settings(self, num_rows: int) -> dict[str, Any]:
+        """What counts in a fit to so many rows, in values that JSON holds.
+
+        Settings that mean nothing to this inference are left out, and those left open are there
+        with what they become.
+        """
+        name, parameters = self._mixture()
+        found = {
+            "task": self.task, "inference": self.inference, "prior": self.prior, "mixture": name,
+            "mixture_parameters": parameters, "hidden": list(self.hidden),
+            "residual": self.residual, "num_members": self.members,
+        }  # fmt: skip
+        if self.task == "regression":
+            found["noise_floor"] = self.noise_floor
+        if self.inference == "mcmc":
+            return found | {"sampler": self.sampler, "max_steps": self.max_steps or CHAIN_STEPS}
+        training = self.training(num_rows)
+        found |= {
+            "max_steps": training["steps"], "batch_size": training["batch_size"],
+            "learning_rate": training["learning_rate"],
+        }  # fmt: skip
+        if self.inference == "noise":
+            return found | {"objective": self.objective, "num_draws": self.num_draws}
+        found["temperature"] = self.temperature
+        if "auto" in (self.temperature, found.get("noise_floor")):
+            found["num_trial_members"] = self.num_trial_members
+        return found
+
     def _check_mixture(self) -> None:
         mixture = self.build_mixture()
         if self.inference == "em" and not has_update(mixture):
@@ -163,6 +191,11 @@ class Recipe:
 
     def build_mixture(self) -> ScaleMixture:
         """The family of scales, with its parameters."""
+        name, parameters = self._mixture()
+        return MIXTURES[name][0](**parameters)
+
+    def _mixture(self) -> tuple[str, dict[str, float]]:
+        """The name of the family and the values of its parameters, or a `ValueError`."""
         name = SUITING[self.inference] if self.mixture == "auto" else self.mixture
         kind, parameters = MIXTURES[name]
         given = dict(self.mixture_parameters or {})
@@ -173,7 +206,7 @@ class Recipe:
                 raise ValueError(f"mixture_parameters: {name!r} {takes}; got {key!r}.")
             if not _is_number(value):
                 raise ValueError(f"mixture_parameters: {key} must be a number, got {value!r}.")
-        return kind(**parameters | {key: float(value) for key, value in given.items()})
+        return name, parameters | {key: float(value) for key, value in given.items()}
 
     def build_network(self, num_inputs: int, num_outputs: int, *, key: PRNGKeyArray) -> PyTree:
         """A network with fresh weights."""
@@ -278,7 +311,7 @@ class Recipe:
         # Chains need packages that not everyone has.
         from scalemix.inference.mcmc import MCMC
 
-        steps = self.max_steps or 4_000
+        steps = self.max_steps or CHAIN_STEPS
         thin = max(1, steps // 2 // CHAIN_SAMPLES)
         return MCMC(
             num_chains=self.members,

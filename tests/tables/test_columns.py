@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalemix.tables import Columns, InputError, Table, learn_columns
+from scalemix.tables import Columns, InputError, Table, learn_columns, row_numbers
 
 
 def table(**columns) -> Table:
@@ -154,6 +154,21 @@ def test_bad_columns_are_refused_with_their_place(columns, options, says):
 def test_a_column_of_labels_may_be_declared_one():
     data = table(a=[*NINE, "x"], y=[*NINE, "20"])
     assert "a = x" in learn_columns(data, "y", categorical=["a"]).features
+
+
+def test_columns_that_number_the_rows_are_found():
+    order = np.random.default_rng(0).permutation(30)
+    given = table(
+        id=[str(i + 1) for i in range(30)],
+        shuffled=[str(i) for i in order],
+        gap=[str(i + (i > 20)) for i in range(30)],
+        half=[str(i + 0.5) for i in range(30)],
+        hole=[None if i == 4 else str(i) for i in range(30)],
+        y=[str(i % 7 + 0.1) for i in range(30)],
+    )
+    assert row_numbers(given, learn_columns(given, "y")) == ["id", "shuffled"]
+    few = given.take(range(10))
+    assert row_numbers(few, learn_columns(few, "y")) == []
 
 
 def test_other_columns_than_those_of_training_are_refused():

@@ -61,7 +61,7 @@ def demo(
             posterior.predict(yacht.x[test]), yacht.y[test], classes=False, key=test_key
         )
         sizes[name] = find_sizes(posterior, yacht.x[test])
-        settings = {"seconds": f"{seconds:.0f}", "seed": seed, **_settings(recipe)}
+        settings = {"seconds": f"{seconds:.0f}", "seed": seed, **recipe.settings(len(train))}
         fits.append(Told(name, posterior, figures, settings, sizes[name].in_words()))
     story = Story(
         title="Yacht hydrodynamics: dropout, and variational EM",
@@ -125,11 +125,6 @@ def _recipes(steps: int) -> "dict[str, Recipe]":
             noise_floor=1e-3,
         ),
     }
-
-
-def _settings(recipe: "Recipe") -> dict[str, Any]:
-    names = ("inference", "prior", "mixture", "hidden", "num_members", "max_steps", "learning_rate")
-    return {name: getattr(recipe, name) for name in names}
 
 
 def _plain(sizes: "Sizes") -> dict[str, Any]:

@@ -11,7 +11,7 @@ from scalemix.cli.console import INTERRUPTED, Voice, guarded, print_table
 from scalemix.cli.models import Fitted, Source, check_output
 from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.training import build_recipe, train
-from scalemix.tables import learn_columns, read_table
+from scalemix.tables import learn_columns, read_table, row_numbers
 
 NETWORK, TABLE, LONG = "The network", "The table", "Long runs"
 
@@ -120,6 +120,8 @@ def fit(
     )  # fmt: skip
     for line in (*table.remarks, *columns.describe()):
         voice.note(line)
+    for name in row_numbers(table, columns):
+        voice.note(f"{name!r} seems to number the rows: --ignore {name} leaves it out")
     recipe = build_recipe(
         task=columns.target.task, prior=prior, mixture=mixture, inference=inference, hidden=hidden,
         residual=residual, num_members=members, max_steps=steps, batch_size=batch_size,

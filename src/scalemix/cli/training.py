@@ -1,7 +1,6 @@
 """From a table to a fitted model."""
 
 import contextlib
-import dataclasses
 import math
 import warnings
 from collections.abc import Iterator
@@ -52,8 +51,7 @@ def train(
     if len(held):
         predictive = posterior.predict(x[held])
         figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    settings = {name: _plain(value) for name, value in dataclasses.asdict(recipe).items()}
-    return Fitted(posterior, columns, source, settings, figures)
+    return Fitted(posterior, columns, source, recipe.settings(len(rows)), figures)
 
 
 @contextlib.contextmanager
@@ -64,10 +62,6 @@ def _warnings_as_notes(voice: Voice) -> Iterator[None]:
         yield
     for warning in caught:
         voice.note(" ".join(str(warning.message).split()))
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":

@@ -13,6 +13,8 @@ from scalemix.tables.targets import learn_target
 
 # Beyond these the rarest categories count as none.
 MOST_CATEGORIES = 30
+# In fewer rows numbers without gaps may be chance.
+LEAST_NUMBERED = 20
 
 
 def learn_columns(
@@ -42,6 +44,17 @@ def learn_columns(
         said = said if len(said) <= 300 else said[:297] + "..."
         raise InputError(f"{table.path}: nothing to predict {target!r} from ({said}).")
     return Columns(learned, tuple(inputs), left_out)
+
+
+def row_numbers(table: Table, columns: Columns) -> list[str]:
+    """Inputs that seem to number the rows: whole numbers without gaps, each of them once."""
+    found = []
+    for column in columns.inputs:
+        if isinstance(column, Numeric) and not column.dates and table.num_rows >= LEAST_NUMBERED:
+            values = np.sort(numbers(table, column.name))
+            if values[0] % 1 == 0 and (np.diff(values) == 1).all():
+                found.append(column.name)
+    return found
 
 
 def _learn_input(
