@@ -67,7 +67,8 @@ def calibration(story: Story) -> Element | None:
             story,
             lambda told: pictures.calibration(told.posterior.predict(x).cdf(y)),
             "The share of targets below each predicted quantile. On the diagonal the two agree; "
-            "grey is what chance alone does to so few rows.",
+            "grey is what chance alone does to so few rows. Where rows were set apart in training, "
+            "intervals are also widened or narrowed by what those showed.",
         ),
     )
 
