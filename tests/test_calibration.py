@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import scalemix as sx
-from scalemix.calibration import LARGEST_SCORE, level, score_spread
+from scalemix.calibration import LARGEST_SCORE, ROWS_BELIEVED, level, score_spread
 from scalemix.distributions import OneNetwork
 from scalemix.networks import MLP
 from scalemix.posterior import History
@@ -22,8 +22,9 @@ def test_the_spread_of_normal_scores_is_found_and_undone(spread):
     rng = np.random.default_rng(0)
     num = 20_000
     found = score_spread(norm.cdf(spread * rng.normal(size=num)), np.ones(num))
-    # The standard error of a standard deviation.
-    assert found == pytest.approx(spread, abs=4 * spread / np.sqrt(2 * num))
+    # The standard error of a standard deviation, and what the rows believed in add.
+    slack = 4 * spread / np.sqrt(2 * num) + ROWS_BELIEVED / num
+    assert found == pytest.approx(spread, abs=slack)
     fresh = norm.cdf(spread * rng.normal(size=num))
     for probability in (0.5, 0.9, 0.99):
         inside = np.abs(2 * fresh - 1) <= level(probability, found)
@@ -31,14 +32,27 @@ def test_the_spread_of_normal_scores_is_found_and_undone(spread):
         assert inside.mean() == pytest.approx(probability, abs=4 * error)
 
 
+def drawn(square, num):
+    """The spread that a mean square of so many rows is drawn to."""
+    return np.sqrt((num * square + ROWS_BELIEVED) / (num + ROWS_BELIEVED))
+
+
 def test_rows_count_by_their_weight():
     cdf = norm.cdf([1.0, 3.0])
     assert score_spread(cdf, np.array([1.0, 0.0])) == pytest.approx(1.0)
-    assert score_spread(cdf, np.array([3.0, 1.0])) == pytest.approx(np.sqrt(3.0))
+    assert score_spread(cdf, np.array([3.0, 1.0])) == pytest.approx(drawn(3.0, 2))
+    # Weights are relative: ten times each is the same.
+    assert score_spread(cdf, np.array([30.0, 10.0])) == pytest.approx(drawn(3.0, 2))
 
 
 def test_targets_beyond_all_doubt_count_as_far_away():
-    assert score_spread(np.array([0.0, 1.0]), np.ones(2)) == pytest.approx(LARGEST_SCORE)
+    found = score_spread(np.array([0.0, 1.0]), np.ones(2))
+    assert found == pytest.approx(drawn(LARGEST_SCORE**2, 2))
+
+
+def test_few_rows_change_little():
+    assert 1 < score_spread(norm.cdf(np.full(10, 2.0)), np.ones(10)) < 1.25
+    assert score_spread(norm.cdf(np.full(10_000, 2.0)), np.ones(10_000)) == pytest.approx(2, 0.01)
 
 
 @settings(derandomize=True, max_examples=100)

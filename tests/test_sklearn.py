@@ -221,3 +221,11 @@ def test_pruning_leaves_a_smaller_estimator(regressor):
     # What is pruned is saved and pickled like anything else.
     again = pickle.loads(pickle.dumps(estimator))
     np.testing.assert_array_equal(again.predict(X), estimator.predict(X))
+
+
+def test_classes_whose_temperature_is_chosen():
+    model = ScaleMixClassifier(
+        **QUICK | {"temperature": "auto", "num_members": 2, "num_trial_members": 1}
+    ).fit(X, NAMES)
+    assert model.score(X, NAMES) > 0.9
+    assert len(model.trials_) == 3

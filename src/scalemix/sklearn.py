@@ -249,9 +249,8 @@ class ScaleMixClassifier(ClassifierMixin, _ScaleMixEstimator):
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise ValueError(
-                f"y holds one class only, {self.classes_[0]!r}: there is nothing to tell apart."
-            )
+            only = self.classes_.tolist()[0]
+            raise ValueError(f"y holds one class only, {only!r}: there is nothing to tell apart.")
         self._fit(X, numbers, sample_weight, len(self.classes_))
         return self
 

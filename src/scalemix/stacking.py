@@ -42,6 +42,9 @@ ITERATIONS = 300
 # Draws of each network by which held-out rows are scored. With few of them a wide posterior scores
 # worse than it predicts.
 NUM_SCORED = 64
+# Trials are no shorter than this, unless the final fits are: networks that have hardly begun to
+# learn are too unsure of everything, and say nothing of those that have.
+LEAST_TRIAL_STEPS = 4000
 
 
 class Candidate(NamedTuple):
@@ -113,8 +116,8 @@ def fit_stacked(
 
     Candidates are models of one kind, whose priors and likelihoods may differ in their numbers, and
     methods that may differ in temperature. `num_trial_members` fits of each are tried on the share
-    `held_out` of the rows, and train for `trial_share` of the steps: settings show their worth
-    early. The final members are fitted to all rows.
+    `held_out` of the rows, and train for `trial_share` of the steps, or 4,000 if that is more and
+    there are so many: settings show their worth early. The final members are fitted to all rows.
     """
     return fit_stacked_many(
         [candidates], [x], [y], keys=check_key(key, "key")[None], num_members=num_members,
@@ -160,8 +163,11 @@ def fit_stacked_many(
     spreads = [1.0] * num
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
         trials = [
-            [Candidate(model, _shortened(method, trial_share)) for model, method in options]
-            for options in candidates
+            [
+                Candidate(model, _shortened(method, trial_share, len(one.y)))
+                for model, method in options
+            ]
+            for options, one in zip(candidates, data, strict=True)
         ]
         found = try_out(
             trials, data, num_trial_members, held_out, trial_keys, split_keys,
@@ -237,13 +243,13 @@ def try_out(
     return found
 
 
-def _shortened(method: Method, share: float) -> Method:
-    """The method with this share of its steps or epochs."""
-    if method.epochs is not None:
-        return dataclasses.replace(method, epochs=share * method.epochs)
-    # Without epochs the number of rows does not matter.
-    steps = max(1, round(share * method.num_steps(1)))
-    return dataclasses.replace(method, steps=steps, chunk_steps=min(method.chunk_steps, steps))
+def _shortened(method: Method, share: float, num_rows: int) -> Method:
+    """The method with this share of its steps, as long as they are enough."""
+    total = method.num_steps(num_rows)
+    steps = min(total, max(round(share * total), LEAST_TRIAL_STEPS))
+    return dataclasses.replace(
+        method, steps=steps, epochs=None, chunk_steps=min(method.chunk_steps, steps)
+    )
 
 
 def stacking_weights(log_probs: np.ndarray, weight: np.ndarray) -> np.ndarray:

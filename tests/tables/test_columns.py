@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scalemix.tables import Columns, InputError, Table, learn_columns, row_numbers
+from scalemix.tables import Columns, InputError, Table, learn_columns
 
 
 def table(**columns) -> Table:
@@ -156,7 +156,7 @@ def test_a_column_of_labels_may_be_declared_one():
     assert "a = x" in learn_columns(data, "y", categorical=["a"]).features
 
 
-def test_columns_that_number_the_rows_are_found():
+def test_columns_that_number_the_rows_are_left_out_unless_asked_for():
     order = np.random.default_rng(0).permutation(30)
     given = table(
         id=[str(i + 1) for i in range(30)],
@@ -166,9 +166,10 @@ def test_columns_that_number_the_rows_are_found():
         hole=[None if i == 4 else str(i) for i in range(30)],
         y=[str(i % 7 + 0.1) for i in range(30)],
     )
-    assert row_numbers(given, learn_columns(given, "y")) == ["id", "shuffled"]
-    few = given.take(range(10))
-    assert row_numbers(few, learn_columns(few, "y")) == []
+    assert [*learn_columns(given, "y").left_out] == ["id", "shuffled"]
+    assert "--use id" in learn_columns(given, "y").left_out["id"]
+    assert [*learn_columns(given, "y", use=["id"]).left_out] == ["shuffled"]
+    assert learn_columns(given.take(range(10)), "y").left_out == {}
 
 
 def test_other_columns_than_those_of_training_are_refused():

@@ -11,7 +11,7 @@ from scalemix.cli.console import INTERRUPTED, Voice, guarded, print_table
 from scalemix.cli.models import Fitted, Source, check_output
 from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.training import build_recipe, train
-from scalemix.tables import learn_columns, read_table, row_numbers
+from scalemix.tables import learn_columns, read_table
 
 NETWORK, TABLE, LONG = "The network", "The table", "Long runs"
 
@@ -40,6 +40,13 @@ def fit(
     ignore: Annotated[
         list[str] | None,
         typer.Option(help="A column not to use. May be repeated.", rich_help_panel=TABLE),
+    ] = None,
+    use: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A column to use though it numbers the rows. May be repeated.",
+            rich_help_panel=TABLE,
+        ),
     ] = None,
     prior: Annotated[
         str,
@@ -116,12 +123,10 @@ def fit(
     source = Source(data.name, table.digest, table.num_rows, holdout, seed)
     columns = learn_columns(
         table, target, task=None if task == "auto" else task, categorical=categorical or (),
-        ignore=ignore or (), rows=source.split()[0],
+        ignore=ignore or (), use=use or (), rows=source.split()[0],
     )  # fmt: skip
     for line in (*table.remarks, *columns.describe()):
         voice.note(line)
-    for name in row_numbers(table, columns):
-        voice.note(f"{name!r} seems to number the rows: --ignore {name} leaves it out")
     recipe = build_recipe(
         task=columns.target.task, prior=prior, mixture=mixture, inference=inference, hidden=hidden,
         residual=residual, num_members=members, max_steps=steps, batch_size=batch_size,

@@ -61,7 +61,12 @@ def prune(
     smaller.save(output)
     voice.note(f"model: {output}")
     before, after = pruned.report.num_parameters
-    if before == after:
+    if before == after and any(off for off, _ in pruned.report.rows_off.values()):
+        voice.note(
+            "Some weights are set to zero, but no unit could be taken out: the network is as large "
+            "as before. A larger --tolerance, with --threshold inf and --data, removes more."
+        )
+    elif before == after:
         voice.note(
             "Nothing is off, and nothing was removed. Scales that can go to zero switch units off: "
             "fit with --mixture half-cauchy or log-uniform. Or give --threshold inf, --data and "

@@ -20,7 +20,7 @@ class RowScores(NamedTuple):
     log_prob: Array
     """`log (1/S) sum_s p(y | x, W_s)`"""
     cdf: Array
-    """`(1/S) sum_s P(Y <= y | x, W_s)`"""
+    """`(1/S) sum_s P(Y <= y | x, W_s)`, not a number unless targets are real ones."""
 
 
 def score_rows(
@@ -31,7 +31,10 @@ def score_rows(
     def one(x: Array, y: Array) -> RowScores:
         def under(key: PRNGKeyArray) -> tuple[Array, Array]:
             output = network(key)(x)
-            return likelihood.log_prob(output, y), likelihood.cdf(output, y)
+            log_prob = likelihood.log_prob(output, y)
+            if not likelihood.continuous_units:
+                return log_prob, jnp.full_like(log_prob, jnp.nan)
+            return log_prob, likelihood.cdf(output, y)
 
         log_probs, cdfs = jax.vmap(under)(keys)
         return RowScores(jax.nn.logsumexp(log_probs) - jnp.log(len(keys)), jnp.mean(cdfs))

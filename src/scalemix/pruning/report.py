@@ -53,7 +53,8 @@ class Report:
             ]
             text.append(f"dropped: {', '.join(gone)}")
         masked = [f"{n} {off} of {total}" for n, (off, total) in self.rows_off.items() if off]
-        text.append(f"rows switched off: {', '.join(masked) or 'none'}")
+        # A unit goes only if all that it feeds can do without it.
+        text.append(f"rows of weights set to zero: {', '.join(masked) or 'none'}")
         if self.inputs_off:
             text.append(f"inputs not read: {', '.join(map(str, self.inputs_off))}")
         if self.mean_change is not None:

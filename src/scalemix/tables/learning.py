@@ -24,10 +24,14 @@ def learn_columns(
     task: Literal["regression", "classification"] | None = None,
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    use: Sequence[str] = (),
     rows: Iterable[int] | None = None,
 ) -> Columns:
-    """What to make of the columns of a table; medians and categories are those of `rows`."""
-    for name in (target, *categorical, *ignore):
+    """What to make of the columns of a table; medians and categories are those of `rows`.
+
+    A column that numbers the rows is left out, unless `use` names it.
+    """
+    for name in (target, *categorical, *ignore, *use):
         table.column(name)
     learned = learn_target(table, target, task)
     part = table if rows is None else table.take(rows)
@@ -35,6 +39,8 @@ def learn_columns(
     for name in table.columns:
         if name != target and name not in left_out:
             found = _learn_input(table, part, name, name in categorical)
+            if isinstance(found, Numeric) and name not in use and _numbers_rows(table, found):
+                found = f"it numbers the rows; --use {name} takes it in"
             if isinstance(found, str):
                 left_out[name] = found
             else:
@@ -46,15 +52,12 @@ def learn_columns(
     return Columns(learned, tuple(inputs), left_out)
 
 
-def row_numbers(table: Table, columns: Columns) -> list[str]:
-    """Inputs that seem to number the rows: whole numbers without gaps, each of them once."""
-    found = []
-    for column in columns.inputs:
-        if isinstance(column, Numeric) and not column.dates and table.num_rows >= LEAST_NUMBERED:
-            values = np.sort(numbers(table, column.name))
-            if values[0] % 1 == 0 and (np.diff(values) == 1).all():
-                found.append(column.name)
-    return found
+def _numbers_rows(table: Table, column: Numeric) -> bool:
+    """Whether a column holds whole numbers without gaps, each of them once."""
+    if column.dates or table.num_rows < LEAST_NUMBERED:
+        return False
+    values = np.sort(numbers(table, column.name))
+    return bool(values[0] % 1 == 0 and (np.diff(values) == 1).all())
 
 
 def _learn_input(

@@ -108,7 +108,8 @@ def _find_task(cells: list[str | None]) -> tuple[Task, str]:
 def _refuse_missing(table: Table, name: str) -> None:
     missing = [row for row, cell in enumerate(table.column(name)) if cell is None]
     if missing:
-        others = f", as in {len(missing) - 1:,} other rows" if len(missing) > 1 else ""
+        num = len(missing) - 1
+        others = f", as in {num:,} other row{'s' * (num > 1)}" if num else ""
         raise table.error(missing[0], name, f"the target is missing{others}. Remove such rows.")
 
 
