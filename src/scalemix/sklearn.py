@@ -229,7 +229,11 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
         return (predictive.mean, predictive.std) if return_std else predictive.mean
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and upper ends of intervals that hold the target with this probability."""
+        """The lower and upper ends of intervals that hold the target with this probability.
+
+        Where settings were chosen on held-out rows, these have calibrated the intervals too: see
+        `scalemix.Predictive.interval`.
+        """
         return self.predict_dist(X).interval(coverage)
 
 
