@@ -28,8 +28,9 @@ def test_the_spread_of_normal_scores_is_found_and_undone(spread):
     fresh = norm.cdf(spread * rng.normal(size=num))
     for probability in (0.5, 0.9, 0.99):
         inside = np.abs(2 * fresh - 1) <= level(probability, found)
-        error = np.sqrt(probability * (1 - probability) / num) + 4 / np.sqrt(2 * num)
-        assert inside.mean() == pytest.approx(probability, abs=4 * error)
+        # Of the share, and of the spread: coverage moves by at most 2 z phi(z) = .484 of it.
+        error = np.sqrt(probability * (1 - probability) / num) + 0.484 / np.sqrt(2 * num)
+        assert inside.mean() == pytest.approx(probability, abs=4 * error + ROWS_BELIEVED / num)
 
 
 def drawn(square, num):

@@ -204,7 +204,8 @@ def test_settings_are_those_that_count():
     assert (noise["objective"], noise["batch_size"]) == ("tail_adaptive", 128)
     chains = Recipe(inference="mcmc").settings(300)
     assert not {"batch_size", "learning_rate", "objective", "temperature"} & set(chains)
-    assert chains["max_steps"] == 4_000
+    assert (chains["max_steps"], chains["noise_floor"]) == (4_000, 1e-3)
+    assert Recipe(inference="noise", noise_floor=0.2).settings(300)["noise_floor"] == 0.2
     for found in (em, fixed, noise, chains):
         assert json.loads(json.dumps(found)) == found
 

@@ -292,13 +292,7 @@ def run_jobs(
                 f"None for all rows in every step."
             )
         batch_size = None
-    lengths = {method.num_steps(int(n)) for n in num_rows}
-    if len(lengths) > 1:
-        raise ValueError(
-            f"Fits that run together take the same number of steps, and so many epochs of these "
-            f"data sets take {min(lengths)} to {max(lengths)}. Give steps instead of epochs."
-        )
-    num_steps = lengths.pop()
+    num_steps = common_steps(method, num_rows.tolist())
     schedule = Schedule(
         num_steps=num_steps,
         batch_size=batch_size,
@@ -316,6 +310,17 @@ def run_jobs(
             checkpoint_every=checkpoint_every, resume=resume,
         )  # fmt: skip
     return Ran(programs, outcome)
+
+
+def common_steps(method: Method, num_rows: Sequence[int]) -> int:
+    """The number of steps that fits to sets of these sizes take, all the same; or `ValueError`."""
+    lengths = {method.num_steps(num) for num in num_rows}
+    if len(lengths) > 1:
+        raise ValueError(
+            f"Fits that run together take the same number of steps, and so many epochs of these "
+            f"data sets take {min(lengths)} to {max(lengths)}. Give steps instead of epochs."
+        )
+    return lengths.pop()
 
 
 def check_method(method: Any, model: Any) -> None:

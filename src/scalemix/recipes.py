@@ -56,6 +56,8 @@ MANY_ROWS = 5000
 # Steps of training for fewer and for many rows, unless told otherwise.
 STEPS: dict[str, tuple[int, int]] = {"em": (14_000, 17_000), "noise": (8_000, 10_000)}
 CHAIN_STEPS, CHAIN_SAMPLES = 4_000, 250
+# The least noise of a real target where several are not tried.
+ONE_FLOOR = 1e-3
 
 
 class Trial(NamedTuple):
@@ -160,7 +162,9 @@ class Recipe:
             "residual": self.residual, "num_members": self.members,
         }  # fmt: skip
         if self.task == "regression":
-            found["noise_floor"] = self.noise_floor
+            # EM tries several; the others have one.
+            one = self.inference != "em" and self.noise_floor == "auto"
+            found["noise_floor"] = ONE_FLOOR if one else self.noise_floor
         if self.inference == "mcmc":
             return found | {"sampler": self.sampler, "max_steps": self.max_steps or CHAIN_STEPS}
         training = self.training(num_rows)
@@ -229,7 +233,7 @@ class Recipe:
         if self.inference == "em":
             floors = FLOORS if self.noise_floor == "auto" else (self.noise_floor,)
             return [StudentT(4.0, floor=floor, per_input=True) for floor in floors]
-        return [Gaussian(floor=1e-3 if self.noise_floor == "auto" else self.noise_floor)]
+        return [Gaussian(floor=ONE_FLOOR if self.noise_floor == "auto" else self.noise_floor)]
 
     def fit(
         self,

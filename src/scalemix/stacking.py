@@ -24,7 +24,16 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix._random import check_key
 from scalemix.calibration import score_spread
-from scalemix.fitting import Job, Method, check_keys, check_method, members, restart, run_jobs
+from scalemix.fitting import (
+    Job,
+    Method,
+    check_keys,
+    check_method,
+    common_steps,
+    members,
+    restart,
+    run_jobs,
+)
 from scalemix.inference.batches import Data, stack
 from scalemix.inference.compiled import held_out_scores
 from scalemix.inference.em import VariationalEM
@@ -162,12 +171,10 @@ def fit_stacked_many(
     scores = [np.full(len(options), np.nan) for options in candidates]
     spreads = [1.0] * num
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
+        total = common_steps(candidates[0][0].method, [len(one.y) for one in data])
         trials = [
-            [
-                Candidate(model, _shortened(method, trial_share, len(one.y)))
-                for model, method in options
-            ]
-            for options, one in zip(candidates, data, strict=True)
+            [Candidate(model, _shortened(method, trial_share, total)) for model, method in options]
+            for options in candidates
         ]
         found = try_out(
             trials, data, num_trial_members, held_out, trial_keys, split_keys,
@@ -243,9 +250,8 @@ def try_out(
     return found
 
 
-def _shortened(method: Method, share: float, num_rows: int) -> Method:
-    """The method with this share of its steps, as long as they are enough."""
-    total = method.num_steps(num_rows)
+def _shortened(method: Method, share: float, total: int) -> Method:
+    """The method with this share of all its steps, as long as they are enough."""
     steps = min(total, max(round(share * total), LEAST_TRIAL_STEPS))
     return dataclasses.replace(
         method, steps=steps, epochs=None, chunk_steps=min(method.chunk_steps, steps)

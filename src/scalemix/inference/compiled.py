@@ -91,7 +91,10 @@ def held_out_scores(
 
 @eqx.filter_jit
 def log_probs(static, state, arrays, held_out, sets, keys):
-    """The predictive log-likelihood of each held-out row of each model, by the engine's draws."""
+    """The predictive log-likelihood of each held-out row of each model, by the engine's draws.
+
+    A program of its own: what is not asked for, the cdf, is then not computed between chunks.
+    """
     return _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
 
 

@@ -35,8 +35,7 @@ DROP_RATES = (0.005, 0.01, 0.05, 0.1)
 NOISE_FLOORS = (0.001, 0.1, 0.3)
 PRIOR_SCALE = 10.0
 WIDTH, NUM_DRAWS = 50, 10
-# Draws by which test rows are predicted. The logarithm of a mean over few draws is biased low: a
-# hundred cost dropout up to .015 in log-likelihood; the literature takes ten thousand.
+# Draws by which test rows are predicted: the logarithm of a mean over few of them is biased low.
 NUM_PREDICTED = 1000
 # The share of steps over which EM's temperature rises: see benchmarks/em_warm_up.py.
 WARM_UP = 0.3
