@@ -103,15 +103,16 @@ def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
     size = math.prod(shape)
     num_pairs = -(-size // (2 * _BLOCKS))
 
-    def one(key: PRNGKeyArray) -> Array:
-        return jnp.concatenate(_normal_pairs(key, num_pairs))
+    def one(key: PRNGKeyArray) -> tuple[Array, Array]:
+        # Not joined in here: XLA would then ask of each number which half it belongs to.
+        return _normal_pairs(key, num_pairs)
 
-    blocks = jax.lax.platform_dependent(
+    halves = jax.lax.platform_dependent(
         jax.random.split(key, _BLOCKS),
         cpu=lambda keys: jax.lax.map(one, keys),
         default=lambda keys: jax.vmap(one)(keys),
     )
-    return blocks.reshape(-1)[:size].reshape(shape)
+    return jnp.concatenate(halves).reshape(-1)[:size].reshape(shape)
 
 
 def _normal_pairs(key: PRNGKeyArray, num: int) -> tuple[Array, Array]:

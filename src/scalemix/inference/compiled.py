@@ -3,6 +3,8 @@
 `arrays` and `static` are the two parts of engines and models, stacked on a leading axis.
 """
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -47,7 +49,7 @@ def run_chunk(
 
     def steps(state, i) -> Step:
         which = jnp.arange(len(sets)) if schedule.stream else sets
-        return jax.vmap(lambda s, a, w, r, n, k: one(s, a, w, r, n, k, i))(
+        return _side_by_side(lambda s, a, w, r, n, k: one(s, a, w, r, n, k, i))(
             state, arrays, which, rows, num_data, keys
         )
 
@@ -61,6 +63,22 @@ def run_chunk(
     )
     objectives = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
     return jax.lax.fori_loop(0, count, body, (state, objectives, blank))
+
+
+def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """The function mapped over models.
+
+    For a single one the axis is taken away and put back: on a CPU an axis of length one makes
+    XLA's sums over the next one take as long as all the rest of a step.
+    """
+
+    def mapped(*stacked: PyTree) -> PyTree:
+        if len(jax.tree.leaves(stacked)[0]) > 1:
+            return jax.vmap(function)(*stacked)
+        alone = jax.tree.map(lambda leaf: leaf[0], stacked)
+        return jax.tree.map(lambda leaf: leaf[None], function(*alone))
+
+    return mapped
 
 
 def all_finite(state: PyTree) -> bool:

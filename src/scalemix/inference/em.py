@@ -169,7 +169,10 @@ class VariationalEM(Training, Engine):
         def of_pair(noise: Array) -> Array:
             return jax.vmap(lambda sign: jax.vmap(one)(sign * noise, batch.x, batch.y))(signs)
 
-        values = jax.vmap(of_pair)(noise).reshape(self.num_draws, num_rows)
+        # A pair alone goes without an axis of pairs: gradients are summed over signs, and on a CPU
+        # XLA's sum beside an axis of length one takes as long as all the rest of a step.
+        values = of_pair(noise[0]) if num_pairs == 1 else jax.vmap(of_pair)(noise)
+        values = values.reshape(self.num_draws, num_rows)
         return Bound(lower_bound(values, batch.weight), kl, hyper)
 
     def step(
