@@ -64,7 +64,7 @@ def test_scikit_learn_checks_pass(estimator):
 
 def test_constructors_take_the_settings_of_a_recipe():
     settings = ScaleMixRegressor().get_params()
-    assert set(RECIPE) | {"random_state", "verbose"} == set(settings)
+    assert set(RECIPE) | {"bins", "random_state", "verbose"} == set(settings)
     recipe = Recipe()
     assert {name: settings[name] for name in RECIPE} == {n: getattr(recipe, n) for n in RECIPE}
     assert ScaleMixClassifier().get_params() == settings
@@ -119,6 +119,7 @@ def test_nothing_is_known_before_a_fit():
         lambda: estimator.effective_depth_,
         lambda: estimator.prune(),
         lambda: estimator.predict_interval(X),
+        lambda: estimator.encode(X),
     ):
         with pytest.raises(NotFittedError):
             ask()
@@ -129,6 +130,30 @@ def test_bad_settings_are_refused_by_fit():
         ScaleMixRegressor(prior="ARD").fit(X, Y)
     with pytest.raises(ValueError, match="no closed-form update"):
         ScaleMixClassifier(mixture="bernoulli").fit(X, NAMES)
+    with pytest.raises(ValueError, match="bins must be"):
+        ScaleMixRegressor(bins=1).fit(X, Y)
+
+
+def test_bins_let_networks_bend_and_columns_stay_columns(regressor):
+    # A staircase with its steps at quantiles, in a column that no network sees as it is.
+    stairs = np.floor(4 * np.argsort(np.argsort(X[:, 1])) / 60) % 2
+    plain = ScaleMixRegressor(**QUICK).fit(X, stairs)
+    binned = ScaleMixRegressor(**QUICK | {"bins": 8}).fit(X, stairs)
+    assert binned.score(X, stairs) > plain.score(X, stairs) + 0.2
+    assert binned.n_features_in_ == 3
+    assert [len(edges) for edges in binned.bin_edges_] == [9, 9, 9]
+    encoded = binned.encode(X)
+    assert encoded.shape == (60, 3 + 3 * 8)
+    np.testing.assert_array_equal(binned.predict(X), binned.posterior_.predict(encoded).mean)
+    # A column's share is that of all that was made of it.
+    shares = binned.posterior_.relevance().inputs
+    expected = [shares[i] + shares[3 + 8 * i : 11 + 8 * i].sum() for i in range(3)]
+    np.testing.assert_allclose(binned.relevance_, expected)
+    assert binned.relevance_.argmax() == 1
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(binned)).predict(X), binned.predict(X))
+    binned.prune(X)
+    assert binned.relevance_.shape == (3,)
+    np.testing.assert_array_equal(regressor.encode(X), X)
 
 
 def test_several_targets_are_refused():

@@ -16,6 +16,7 @@ from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 from scalemix.recipes import Recipe, Task, Trial
 from scalemix.storage import load
+from scalemix.tables.bins import check_bins, find_edges, ramps
 
 # What the constructors hand on as it is.
 RECIPE = (
@@ -30,6 +31,7 @@ class _ScaleMixEstimator(BaseEstimator):
 
     task: ClassVar[Task]
     posterior_: Posterior
+    bin_edges_: tuple[tuple[float, ...], ...]
     trials_: tuple[Trial, ...]
     n_features_in_: int
 
@@ -40,6 +42,7 @@ class _ScaleMixEstimator(BaseEstimator):
         mixture: str = "auto",
         mixture_parameters: Mapping[str, float] | None = None,
         inference: Literal["em", "noise", "mcmc"] = "em",
+        bins: int | None = None,
         hidden: Sequence[int] = (50, 50),
         residual: bool = True,
         num_members: int | None = None,
@@ -59,6 +62,7 @@ class _ScaleMixEstimator(BaseEstimator):
         self.mixture = mixture
         self.mixture_parameters = mixture_parameters
         self.inference = inference
+        self.bins = bins
         self.hidden = hidden
         self.residual = residual
         self.num_members = num_members
@@ -76,28 +80,48 @@ class _ScaleMixEstimator(BaseEstimator):
 
     def _fit(self, x: Any, y: np.ndarray, sample_weight: Any, num_classes: int | None) -> None:
         recipe = Recipe(task=self.task, **{name: getattr(self, name) for name in RECIPE})
+        check_bins(self.bins)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, x, dtype=np.float64)
+        self.bin_edges_ = tuple(
+            () if self.bins is None else find_edges(column, self.bins, sample_weight)
+            for column in x.T
+        )
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         fitted = recipe.fit(
-            x, y, key=jax.random.key(seed), num_classes=num_classes, sample_weight=sample_weight,
-            progress=bool(self.verbose),
+            self._encode(x), y, key=jax.random.key(seed), num_classes=num_classes,
+            sample_weight=sample_weight, progress=bool(self.verbose),
         )  # fmt: skip
         self.posterior_, self.trials_ = fitted
+
+    def encode(self, X: Any) -> np.ndarray:
+        """A table as the networks of `posterior_` take it: with `bins`, the columns and the bins.
+
+        Without, the table itself. All the estimator's own methods do this themselves.
+        """
+        check_is_fitted(self, "posterior_")
+        return self._encode(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+
+    def _encode(self, x: np.ndarray) -> np.ndarray:
+        binned = [ramps(column, edges) for column, edges in zip(x.T, self.bin_edges_, strict=True)]
+        return np.concatenate([x, *binned], axis=1)
 
     def predict_dist(self, X: Any) -> Predictive:
         """The predictive distribution of the targets: moments, quantiles, densities, samples.
 
         Classes are numbered as in `classes_`.
         """
-        check_is_fitted(self, "posterior_")
-        return self.posterior_.predict(validate_data(self, X, reset=False, dtype=np.float64))
+        x = self.encode(X)
+        return self.posterior_.predict(x)
 
     @property
     def relevance_(self) -> np.ndarray:
-        """Each input's share of the prior variance of the weights that read it."""
+        """Each column's share of the prior variance of the weights that read it."""
         check_is_fitted(self, "posterior_")
-        return self.posterior_.relevance().inputs
+        num_bins = [max(len(edges) - 1, 0) for edges in self.bin_edges_]
+        columns = np.arange(len(num_bins))
+        owners = np.concatenate([columns, np.repeat(columns, num_bins)])
+        return np.bincount(owners, weights=self.posterior_.relevance().inputs)
 
     @property
     def effective_width_(self) -> np.ndarray:
@@ -121,8 +145,7 @@ class _ScaleMixEstimator(BaseEstimator):
         much goes as changes predictions there by no more than that. See `Posterior.prune`.
         """
         check_is_fitted(self, "posterior_")
-        if X is not None:
-            X = validate_data(self, X, reset=False, dtype=np.float64)
+        X = None if X is None else self.encode(X)
         pruned = self.posterior_.prune(X, threshold=threshold, tolerance=tolerance)
         self.posterior_ = pruned.posterior
         return pruned.report
@@ -165,6 +188,9 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
         Parameters of the family by name, such as `{"keep": 0.9}`; the others have defaults.
     inference : {"em", "noise", "mcmc"}
         Variational EM, training under noise (dropout and its kin), or Markov chain Monte Carlo.
+    bins : int, optional
+        With 8, say, each column of numbers gives eight inputs more, by which networks can bend
+        where its values lie. Helps where trees do well, and can harm small tables; compare both.
     hidden : sequence of int
         The width of each hidden layer; one width for all of them if `residual`.
     residual : bool
@@ -199,8 +225,10 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
     posterior_ : scalemix.Posterior
     trials_ : tuple of scalemix.recipes.Trial
         The settings that held-out rows chose from, and how each fared.
+    bin_edges_ : tuple of tuple of float
+        The ends of each column's bins; `encode` gives what `posterior_` takes.
     relevance_ : ndarray
-        Each input's share of the prior variance of the weights that read it.
+        Each column's share of the prior variance of the weights that read it.
     effective_width_ : ndarray
         How many units of each hidden layer are on.
     effective_depth_ : float

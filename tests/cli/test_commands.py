@@ -198,10 +198,15 @@ def test_settings_of_the_network_reach_it(tmp_path):
     ran = run(
         "fit", data, "-t", "price", "-o", tmp_path / "m", "--inference", "em", "--prior", "ard",
         "--mixture", "half-cauchy", "--hidden", "5,4", "--no-residual", "--members", "2",
-        "--steps", "5", "--holdout", "0", "--seed", "3", "--batch-size", "16", "--json",
+        "--steps", "5", "--holdout", "0", "--seed", "3", "--batch-size", "16",
+        "--bins", "4", "--json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
     assert ran.json["figures"] == {}
+    edges = {column["name"]: column.get("edges") for column in ran.json["columns"]["inputs"]}
+    assert len(edges["size"]) == len(edges["sold"]) == 5
+    assert edges["town"] is None
+    assert run("predict", tmp_path / "m", data, "--json").code == 0
     info = run("info", tmp_path / "m", "--json").json
     assert (info["network"], info["num_members"], info["num_steps"]) == ("MLP", 2, 5)
     assert info["prior"] == dict.fromkeys(info["prior"], "ARD(HalfCauchy(scale=1), scale=1)")

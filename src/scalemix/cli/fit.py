@@ -48,6 +48,15 @@ def fit(
             rich_help_panel=TABLE,
         ),
     ] = None,
+    bins: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Inputs more for each column of numbers, by which networks bend as trees do; 8 "
+            "is a good number.",
+            rich_help_panel=TABLE,
+        ),
+    ] = None,
     prior: Annotated[
         str,
         typer.Option(
@@ -123,7 +132,7 @@ def fit(
     source = Source(data.name, table.digest, table.num_rows, holdout, seed)
     columns = learn_columns(
         table, target, task=None if task == "auto" else task, categorical=categorical or (),
-        ignore=ignore or (), use=use or (), rows=source.split()[0],
+        ignore=ignore or (), use=use or (), rows=source.split()[0], bins=bins,
     )  # fmt: skip
     for line in (*table.remarks, *columns.describe()):
         voice.note(line)

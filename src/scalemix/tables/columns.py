@@ -1,10 +1,12 @@
 """From the columns of a table to the inputs of a network, as learned from the training table."""
 
 import dataclasses
+import itertools
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from scalemix.tables.bins import ramps
 from scalemix.tables.cells import numbers, word
 from scalemix.tables.reading import InputError, Table, listing
 from scalemix.tables.targets import Target
@@ -12,23 +14,29 @@ from scalemix.tables.targets import Target
 
 @dataclasses.dataclass(frozen=True)
 class Numeric:
-    """A column of numbers or dates. A missing one counts as `fill`, the median."""
+    """A column of numbers or dates. A missing one counts as `fill`, the median.
+
+    With `edges`, an input more for each bin between them.
+    """
 
     name: str
     fill: float
     spread: float
     dates: bool = False
+    edges: tuple[float, ...] = ()
     kind: Literal["numeric"] = "numeric"
 
     @property
     def features(self) -> list[str]:
-        return [self.name]
+        bins = itertools.pairwise(self.edges)
+        return [self.name, *(f"{self.name}, {low:.4g} to {high:.4g}" for low, high in bins)]
 
     def encode(self, table: Table) -> np.ndarray:
         """Centred and scaled in double precision, for a year in seconds is too much for single."""
         values = np.array(numbers(table, self.name, dates=self.dates))
-        centred = np.where(np.isnan(values), 0.0, values - self.fill)
-        return (centred / self.spread)[:, None]
+        values = np.where(np.isnan(values), self.fill, values)
+        centred = ((values - self.fill) / self.spread)[:, None]
+        return np.concatenate([centred, ramps(values, self.edges)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -110,7 +118,11 @@ class Columns:
         """What becomes of the columns, a line for each kind."""
         lines = [f"target: {self.target.describe()}"]
         for kind, chosen in {
-            "numbers": [c.name for c in self.inputs if isinstance(c, Numeric) and not c.dates],
+            "numbers": [
+                f"{c.name} ({len(c.edges) - 1} bins)" if c.edges else c.name
+                for c in self.inputs
+                if isinstance(c, Numeric) and not c.dates
+            ],
             "dates, as days": [c.name for c in self.inputs if isinstance(c, Numeric) and c.dates],
             "categories, one-hot": [
                 f"{c.name} ({len(c.categories)})" for c in self.inputs if isinstance(c, Categorical)
@@ -125,8 +137,8 @@ class Columns:
         """This as dicts and lists, for a model's file."""
         inputs = [dataclasses.asdict(column) for column in self.inputs]
         for column in inputs:
-            if column["kind"] == "categorical":
-                column["categories"] = list(column["categories"])
+            name = "categories" if column["kind"] == "categorical" else "edges"
+            column[name] = list(column[name])
         return {"target": self.target.to_json(), "inputs": inputs, "left_out": self.left_out}
 
     @staticmethod
@@ -142,5 +154,10 @@ class Columns:
 
 def _from_json(said: dict[str, Any]) -> Numeric | Categorical:
     if said["kind"] == "numeric":
-        return Numeric(**{**said, "fill": float(said["fill"]), "spread": float(said["spread"])})
+        # A file from before there were bins has no edges.
+        edges = tuple(float(edge) for edge in said.get("edges", ()))
+        if any(low >= high for low, high in itertools.pairwise(edges)):
+            raise TypeError(f"edges that do not rise: {edges}")
+        fill, spread = float(said["fill"]), float(said["spread"])
+        return Numeric(**{**said, "fill": fill, "spread": spread, "edges": edges})
     return Categorical(str(said["name"]), tuple(str(c) for c in said["categories"]))

@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from scalemix.tables.bins import check_bins, find_edges
 from scalemix.tables.cells import numbers, says_dates, says_numbers, short, word
 from scalemix.tables.columns import Categorical, Columns, Numeric
 from scalemix.tables.reading import InputError, Table
@@ -26,11 +27,14 @@ def learn_columns(
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
     rows: Iterable[int] | None = None,
+    bins: int | None = None,
 ) -> Columns:
-    """What to make of the columns of a table; medians and categories are those of `rows`.
+    """What to make of the columns of a table; medians, categories and bins are those of `rows`.
 
-    A column that numbers the rows is left out, unless `use` names it.
+    A column that numbers the rows is left out, unless `use` names it. With `bins`, columns of
+    numbers have so many inputs more (`scalemix.tables.bins`).
     """
+    check_bins(bins)
     for name in (target, *categorical, *ignore, *use):
         table.column(name)
     learned = learn_target(table, target, task)
@@ -38,7 +42,7 @@ def learn_columns(
     inputs, left_out = [], dict.fromkeys(ignore, "as asked")
     for name in table.columns:
         if name != target and name not in left_out:
-            found = _learn_input(table, part, name, name in categorical)
+            found = _learn_input(table, part, name, name in categorical, bins)
             if isinstance(found, Numeric) and name not in use and _numbers_rows(table, found):
                 found = f"it numbers the rows; --use {name} takes it in"
             if isinstance(found, str):
@@ -61,7 +65,7 @@ def _numbers_rows(table: Table, column: Numeric) -> bool:
 
 
 def _learn_input(
-    table: Table, part: Table, name: str, as_words: bool
+    table: Table, part: Table, name: str, as_words: bool, bins: int | None
 ) -> Numeric | Categorical | str:
     """The column as an input, or why it is none."""
     cells = table.column(name)
@@ -74,7 +78,8 @@ def _learn_input(
         if len(set(seen.tolist())) < 2:
             return "empty" if not len(seen) else "the same in every row"
         spread = float(np.std(seen))
-        return Numeric(name, float(np.median(seen)), spread if spread > 0 else 1.0, dates)
+        edges = () if bins is None else find_edges(seen, bins)
+        return Numeric(name, float(np.median(seen)), spread if spread > 0 else 1.0, dates, edges)
     counts = Counter(word(cell) for cell in part.column(name) if cell is not None)
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"
