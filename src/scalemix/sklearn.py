@@ -190,7 +190,8 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
         Variational EM, training under noise (dropout and its kin), or Markov chain Monte Carlo.
     bins : int, optional
         With 8, say, each column of numbers gives eight inputs more, by which networks can bend
-        where its values lie. Helps where trees do well, and can harm small tables; compare both.
+        where its values lie. Helps where trees do well, harms where the target is smooth: a search
+        over `[None, 8]` tells.
     hidden : sequence of int
         The width of each hidden layer; one width for all of them if `residual`.
     residual : bool
