@@ -132,6 +132,8 @@ def test_bad_settings_are_refused_by_fit():
         ScaleMixClassifier(mixture="bernoulli").fit(X, NAMES)
     with pytest.raises(ValueError, match="bins must be"):
         ScaleMixRegressor(bins=1).fit(X, Y)
+    with pytest.raises(ValueError, match="none may be negative"):
+        ScaleMixRegressor(bins=8).fit(X, Y, sample_weight=-np.ones(60))
 
 
 def test_bins_let_networks_bend_and_columns_stay_columns(regressor):
@@ -145,11 +147,16 @@ def test_bins_let_networks_bend_and_columns_stay_columns(regressor):
     encoded = binned.encode(X)
     assert encoded.shape == (60, 3 + 3 * 8)
     np.testing.assert_array_equal(binned.predict(X), binned.posterior_.predict(encoded).mean)
-    # A column's share is that of all that was made of it.
+    # A column's share is that of all that was made of it, here as much of each.
     shares = binned.posterior_.relevance().inputs
     expected = [shares[i] + shares[3 + 8 * i : 11 + 8 * i].sum() for i in range(3)]
     np.testing.assert_allclose(binned.relevance_, expected)
     assert binned.relevance_.argmax() == 1
+    # With fewer bins in one column, means count, not sums: a column of noise with many bins does
+    # not outdo one that matters.
+    flags = np.where(X[:, 0] > 0, 1.0, 0.0)
+    few = ScaleMixRegressor(**QUICK | {"bins": 8}).fit(np.stack([flags, X[:, 1]], axis=1), flags)
+    assert few.relevance_.argmax() == 0
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(binned)).predict(X), binned.predict(X))
     binned.prune(X)
     assert binned.relevance_.shape == (3,)

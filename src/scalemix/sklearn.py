@@ -116,12 +116,17 @@ class _ScaleMixEstimator(BaseEstimator):
 
     @property
     def relevance_(self) -> np.ndarray:
-        """Each column's share of the prior variance of the weights that read it."""
+        """Each column's share of the prior variance of the weights that read it.
+
+        With `bins`, a column has the mean of the inputs that were made of it: a sum would tell
+        how many there are.
+        """
         check_is_fitted(self, "posterior_")
         num_bins = [max(len(edges) - 1, 0) for edges in self.bin_edges_]
         columns = np.arange(len(num_bins))
         owners = np.concatenate([columns, np.repeat(columns, num_bins)])
-        return np.bincount(owners, weights=self.posterior_.relevance().inputs)
+        means = np.bincount(owners, self.posterior_.relevance().inputs) / np.bincount(owners)
+        return means / means.sum()
 
     @property
     def effective_width_(self) -> np.ndarray:
@@ -189,9 +194,9 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
     inference : {"em", "noise", "mcmc"}
         Variational EM, training under noise (dropout and its kin), or Markov chain Monte Carlo.
     bins : int, optional
-        With 8, say, each column of numbers gives eight inputs more, by which networks can bend
-        where its values lie. Helps where trees do well, harms where the target is smooth: a search
-        over `[None, 8]` tells.
+        With 8, say, each column gives up to eight inputs more, by which networks can bend where
+        its values lie; fewer if few values differ, and none if only two do. Helps where trees do
+        well, harms where the target is smooth: a search over `[None, 8]` tells.
     hidden : sequence of int
         The width of each hidden layer; one width for all of them if `residual`.
     residual : bool

@@ -52,8 +52,8 @@ def fit(
         int | None,
         typer.Option(
             min=2,
-            help="Inputs more for each column of numbers, by which networks bend as trees do; 8 "
-            "is a good number.",
+            help="Up to so many inputs more for each column of numbers, by which networks bend as "
+            "trees do; 8 is a good number.",
             rich_help_panel=TABLE,
         ),
     ] = None,

@@ -20,6 +20,9 @@ def find_edges(
     shares = np.linspace(0, 1, num_bins + 1)
     weight = np.ones(len(values)) if weight is None else weight
     seen = weight > 0
+    if not seen.any():
+        # Whoever fits to such rows says what is wrong with them.
+        return ()
     # Of the weighted kinds of quantile NumPy has this one, whose values are values of the column.
     edges = np.quantile(values[seen], shares, weights=weight[seen], method="inverted_cdf")
     edges = np.unique(edges)
