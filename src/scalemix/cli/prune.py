@@ -64,8 +64,8 @@ def prune(
     if before == after and any(off for off, _ in pruned.report.rows_off.values()):
         voice.note(
             "Some weights are set to zero, but no unit could be taken out: the network is as large "
-            "as before. A larger --tolerance, with --threshold inf and --data, removes more, and so "
-            "does a fit with --mixture half-cauchy or log-uniform."
+            "as before. A larger --tolerance, with --threshold inf and --data, removes more, and "
+            "so does a fit with --mixture half-cauchy or log-uniform."
         )
     elif before == after:
         voice.note(
