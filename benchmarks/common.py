@@ -5,6 +5,7 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -32,6 +33,24 @@ def machine() -> dict[str, str]:
         "python": platform.python_version(),
         "jax": jax.__version__,
     }
+
+
+def measure_sets(file: Path, measure: Callable[[str], object]) -> dict:
+    """What the file has, with the sets named on the command line, or all of them, measured anew.
+
+    The file is written after each set. `table` in place of a set measures none.
+    """
+    names = sys.argv[1:] or list(sx.data.NAMES)
+    results = json.loads(file.read_text()) if file.exists() else {"sets": {}}
+    if names == ["table"]:
+        return results
+    results.update(machine())
+    for name in names:
+        start = time.perf_counter()
+        results["sets"][name] = measure(name)
+        file.write_text(json.dumps(results, indent=1) + "\n")
+        print(name, f"{time.perf_counter() - start:.0f} s", flush=True)
+    return results
 
 
 def alternate(runs: dict[str, Callable[[], float]], repetitions: int) -> dict[str, float]:

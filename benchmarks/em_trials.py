@@ -6,12 +6,9 @@ the final fits, or trials of .3 of them and longer final fits. Also says whether
 intervals cover what they should. Writes benchmarks/results/em_trials.json after each set.
 """
 
-import json
-import sys
-
 import jax
 import numpy as np
-from common import RESULTS, machine, write_table
+from common import RESULTS, measure_sets, write_table
 
 import scalemix as sx
 from scalemix.recipes import MANY_ROWS, Recipe
@@ -89,14 +86,7 @@ def table(results: dict) -> list[tuple[str, ...]]:
 
 def main() -> None:
     """Measure the sets named on the command line, or all of them; `table` only writes the table."""
-    names = sys.argv[1:] or list(sx.data.NAMES)
-    results = json.loads(FILE.read_text()) if FILE.exists() else {"sets": {}}
-    if names != ["table"]:
-        results.update(machine())
-        for name in names:
-            results["sets"][name] = {way: measure(name, way) for way in WAYS}
-            FILE.write_text(json.dumps(results, indent=1) + "\n")
-            print(name, flush=True)
+    results = measure_sets(FILE, lambda name: {way: measure(name, way) for way in WAYS})
     head = ("set", "splits", *WAYS, "quantiles cover", "calibrated")
     for row in (head, *table(results)):
         print("  ".join(f"{cell:>16}" for cell in row))

@@ -5,13 +5,11 @@ networks, every split of a set in one program, and writes benchmarks/results/uci
 each set. What is chosen, temperature and noise floor, is chosen inside each training set.
 """
 
-import json
-import sys
 import time
 
 import jax
 import numpy as np
-from common import RESULTS, machine, write_table
+from common import RESULTS, measure_sets, write_table
 
 import scalemix as sx
 from scalemix.recipes import Recipe
@@ -58,7 +56,14 @@ def measure(name: str) -> dict:
                 "held_out_scores": np.round(fit.scores, 4).tolist(),
             }
         )
-    return {"settings": chosen, "fit_seconds": seconds, "splits": rows}
+    candidates = [
+        {"dof": 4, "floor": floor, "temperature": temperature}
+        for floor in sx.stacking.FLOORS
+        for temperature in sx.stacking.TEMPERATURES
+    ]
+    return {
+        "settings": chosen, "candidates": candidates, "fit_seconds": seconds, "splits": rows
+    }  # fmt: skip
 
 
 def mean(rows: list[dict], name: str) -> float:
@@ -93,19 +98,7 @@ HEAD = (
 
 def main() -> None:
     """Measure the sets named on the command line, or all of them; `table` only writes the table."""
-    names = sys.argv[1:] or list(sx.data.NAMES)
-    results = json.loads(FILE.read_text()) if FILE.exists() else {"sets": {}}
-    if names != ["table"]:
-        results["candidates"] = [
-            {"dof": 4, "floor": floor, "temperature": temperature}
-            for floor in sx.stacking.FLOORS
-            for temperature in sx.stacking.TEMPERATURES
-        ]
-        results.update(machine())
-        for name in names:
-            results["sets"][name] = measure(name)
-            FILE.write_text(json.dumps(results, indent=1) + "\n")
-            print(name, f"{results['sets'][name]['fit_seconds']:.0f} s", flush=True)
+    results = measure_sets(FILE, measure)
     for row in table(results):
         print("  ".join(f"{cell:>10}" for cell in row))
     write_table("uci_default", table(results), HEAD)
