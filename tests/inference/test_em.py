@@ -13,6 +13,8 @@ import scalemix as sx
 from scalemix.inference import scales as sc
 from scalemix.inference.batches import Data
 from scalemix.networks import MLP, ResNet
+from scalemix.networks.gaussians import draw_network
+from tests.networks.cases import NETWORKS
 
 KEY = jax.random.key(0)
 GAUSSIAN = sx.likelihoods.Gaussian()
@@ -158,6 +160,40 @@ def test_the_bound_is_below_the_evidence():
     ]:
         value, error = linear_bound(x, y, mean, deviation, variance, sigma)
         assert value < exact - 5 * error
+
+
+@pytest.mark.parametrize("name", ["dense", "convolution", "called twice", "scanned"])
+def test_the_likelihood_in_the_bound_is_that_of_drawn_weights(name):
+    """`E_q log p(y | x, W)`: one draw of a weight holds for all that it does to an example."""
+    network = NETWORKS[name][0]()
+    model = sx.Model(
+        network, sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian(0.5, per_input=True),
+        example=jnp.zeros(6),
+    )  # fmt: skip
+    engine = sx.VariationalEM(initial_deviation=0.7)
+    state = engine.init(model, 1)
+    variances = engine.best_variances(state, model)
+    rng = np.random.default_rng(0)
+    x, y = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((3, 6), 3))
+    batch = Data(x, y, jnp.ones(3))
+    deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+
+    @jax.jit
+    @jax.vmap
+    def in_training(key):
+        bound = engine.bound(state.learned, state.log_deviations, variances, model, batch, key)
+        return bound.log_likelihood
+
+    @jax.jit
+    @jax.vmap
+    def by_weights(key):
+        drawn = draw_network(network, model.sites, deviations, key)
+        return jnp.mean(jax.vmap(lambda x, y: model.likelihood.log_prob(drawn(x), y))(x, y))
+
+    keys = jax.random.split(KEY, 2 * 10_000)
+    ours, theirs = in_training(keys[:10_000]), by_weights(keys[10_000:])
+    error = np.sqrt((ours.var() + theirs.var()) / 10_000)
+    assert abs(ours.mean() - theirs.mean()) < 5 * error
 
 
 def test_n_enters_once():

@@ -1,4 +1,4 @@
-"""Gaussian weights in a network, drawn as pre-activations and as weights."""
+"""Gaussian weights in a network: in training's pass they are what drawn weights are."""
 
 import equinox as eqx
 import jax
@@ -6,43 +6,104 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scalemix.networks.gaussians import draw_network, noise_sizes, put_gaussians
+from scalemix.networks.gaussians import (
+    draw_network,
+    draw_noise,
+    find_uses,
+    gaussian_weights,
+    run_with_weights,
+)
+from scalemix.networks.layouts import in_rows
 from scalemix.networks.sites import find_sites
+from tests.networks.cases import KEY, NETWORKS, Chain, assert_same_moments
 
-KEY = jax.random.key(0)
-LAYERS = {
-    "Linear": (lambda: eqx.nn.Linear(3, 2, key=KEY), (3,)),
-    "Linear without bias": (lambda: eqx.nn.Linear(3, 2, use_bias=False, key=KEY), (3,)),
-    "Conv2d": (lambda: eqx.nn.Conv2d(2, 2, 3, padding=1, key=KEY), (2, 3, 3)),
-    "Conv1d grouped": (lambda: eqx.nn.Conv1d(4, 2, 2, groups=2, key=KEY), (4, 4)),
-}
+NUM_PASSES = 20_000
 
 
-def noise_of(network, sites, x, key):
-    sizes = noise_sizes(network, sites, x)
-    return {name: jax.random.normal(key, (size,)) for name, size in sizes.items()}
+def both_ways(network, x, num=NUM_PASSES):
+    """Outputs of training's pass and of networks with weights drawn, (num, outputs) each."""
+    sites = find_sites(network)
+    deviations = {
+        site.name: 0.2 + 0.6 * jax.random.uniform(jax.random.key(i), site.shape)
+        for i, site in enumerate(sites)
+    }
+    uses = find_uses(network, sites, x)
+
+    def trained(key):
+        noise = draw_noise(uses, (), key)
+        sign = jax.random.rademacher(jax.random.fold_in(key, 2**31), (), float)
+        weights = gaussian_weights(network, sites, uses, deviations, noise, sign)
+        return run_with_weights(network, sites, weights, x)
+
+    keys = jax.random.split(jax.random.key(2), num)
+    drawn = jax.jit(jax.vmap(lambda key: draw_network(network, sites, deviations, key)(x)))
+    return jax.jit(jax.vmap(trained))(keys), drawn(jax.random.split(jax.random.key(3), num))
 
 
-@pytest.mark.parametrize("name", LAYERS)
-def test_pre_activations_have_the_moments_that_weights_give(name):
-    build, shape = LAYERS[name]
-    layer = build()
-    sites = find_sites(layer)
-    (site,) = sites
-    deviations = {site.name: 0.1 + jax.random.uniform(KEY, site.shape)}
-    x = jax.random.normal(jax.random.key(1), shape)
-    keys = jax.random.split(jax.random.key(2), 20_000)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_pass_of_training_has_the_moments_of_drawn_weights(name):
+    network = in_rows(NETWORKS[name][0]())
+    x = jax.random.normal(jax.random.key(1), (6,))
+    assert_same_moments(*both_ways(network, x))
 
-    def pass_of(key):
-        return put_gaussians(layer, sites, deviations, noise_of(layer, sites, x, key))(x)
 
-    local = jax.vmap(pass_of)(keys)
-    drawn = jax.vmap(lambda k: draw_network(layer, sites, deviations, k)(x))(keys)
-    error = np.sqrt(2.0 / len(keys))
-    deviation = np.asarray(drawn.std(axis=0))
-    assert np.all(np.abs(local.mean(axis=0) - layer(x)) < 5 * error * deviation)
-    assert np.all(np.abs(drawn.mean(axis=0) - layer(x)) < 5 * error * deviation)
-    np.testing.assert_allclose(local.std(axis=0), deviation, rtol=5 * error)
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_so_it_has_in_networks_made_up_at_random(seed):
+    rng = np.random.default_rng(seed)
+    network = Chain(rng)
+    x = jnp.asarray(rng.normal(size=6), jnp.float32)
+    assert_same_moments(*both_ways(network if seed % 2 else in_rows(network), x, 100_000))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_tracing_tells_which_weights_act_once(name):
+    build, once = NETWORKS[name]
+    network = build()
+    sites = find_sites(network)
+    uses = find_uses(network, sites, jnp.zeros(6))
+    assert set(uses.once) == once
+    assert set(uses.often) == {site.name for site in sites} - once
+
+
+def test_examples_of_a_batch_have_weights_of_their_own():
+    """Flipout's perturbation is one for all, and yet no two examples covary."""
+    network = NETWORKS["at every position"][0]()
+    sites, x = find_sites(network), jax.random.normal(jax.random.key(1), (6,))
+    deviations = {site.name: jnp.full(site.shape, 0.5) for site in sites}
+    uses = find_uses(network, sites, x)
+
+    @jax.vmap
+    def two_examples(key):
+        noise = draw_noise(uses, (2,), key)
+
+        def one(signs):
+            own = noise._replace(normals=noise.normals[0], signs=signs)
+            weights = gaussian_weights(network, sites, uses, deviations, own, jnp.ones(()))
+            return run_with_weights(network, sites, weights, x)[0]
+
+        return jax.vmap(one)(noise.signs)
+
+    first, second = np.asarray(two_examples(jax.random.split(KEY, NUM_PASSES))).T
+    products = (first - first.mean()) * (second - second.mean())
+    assert abs(products.mean()) < 5 * products.std() / np.sqrt(NUM_PASSES)
+
+
+@pytest.mark.parametrize("name", ["no bias", "at every position"])
+def test_opposite_noise_is_opposite(name):
+    """Where outputs are linear in the weight, the two passes of a pair lie around its mean's."""
+    network = NETWORKS[name][0]()
+    sites, x = find_sites(network), jax.random.normal(jax.random.key(1), (6,))
+    deviations = {site.name: jnp.full(site.shape, 0.5) for site in sites}
+    uses = find_uses(network, sites, x)
+    noise = draw_noise(uses, (), KEY)
+
+    def output(sign):
+        weights = gaussian_weights(network, sites, uses, deviations, noise, jnp.asarray(sign))
+        return run_with_weights(network, sites, weights, x)
+
+    np.testing.assert_allclose(0.5 * (output(1.0) + output(-1.0)), network(x), atol=1e-5)
+    assert np.abs(output(1.0) - network(x)).max() > 1e-3
 
 
 def test_a_unit_that_is_off_has_a_finite_gradient():
@@ -50,25 +111,11 @@ def test_a_unit_that_is_off_has_a_finite_gradient():
     sites = find_sites(layer)
 
     def output(log_deviation, x):
+        uses = find_uses(layer, sites, x)
+        noise = draw_noise(uses, (), KEY)
         deviations = {"network": jnp.exp(log_deviation)}
-        noise = noise_of(layer, sites, x, KEY)
-        return jnp.sum(put_gaussians(layer, sites, deviations, noise)(x))
+        weights = gaussian_weights(layer, sites, uses, deviations, noise, jnp.ones(()))
+        return jnp.sum(run_with_weights(layer, sites, weights, x))
 
     slopes = jax.grad(output, argnums=(0, 1))(jnp.full((2, 3), -18.0), jnp.zeros(3))
     assert all(np.isfinite(slope).all() for slope in slopes)
-
-
-def test_a_layer_that_is_called_twice_has_one_draw_that_fits_both():
-    class Twice(eqx.Module):
-        conv: eqx.nn.Conv1d
-        unused: eqx.nn.Linear
-
-        def __call__(self, x):
-            return jnp.sum(self.conv(x)) + jnp.sum(self.conv(x[:, :3]))
-
-    network = Twice(eqx.nn.Conv1d(2, 2, 2, use_bias=False, key=KEY), eqx.nn.Linear(2, 2, key=KEY))
-    sites, x = find_sites(network), jnp.ones((2, 5))
-    assert noise_sizes(network, sites, x) == {"conv": 8, "unused": 0}
-    zero = {site.name: jnp.zeros(site.shape) for site in sites}
-    drawn = put_gaussians(network, sites, zero, noise_of(network, sites, x, KEY))(x)
-    np.testing.assert_allclose(drawn, network(x), rtol=1e-4)

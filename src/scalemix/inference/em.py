@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix._random import normals
 from scalemix.inference.batches import Data
 from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import lower_bound
@@ -24,7 +22,14 @@ from scalemix.inference.scales import (
 from scalemix.inference.scoring import RowScores, score_rows
 from scalemix.inference.training import Training
 from scalemix.model import Model
-from scalemix.networks.gaussians import draw_network, noise_sizes, put_gaussians
+from scalemix.networks.gaussians import (
+    Noise,
+    draw_network,
+    draw_noise,
+    find_uses,
+    gaussian_weights,
+    run_with_weights,
+)
 from scalemix.networks.layouts import in_rows
 
 # A step makes do with fewer draws than a score, which is compared with other scores.
@@ -153,25 +158,29 @@ class VariationalEM(Training, Engine):
 
         # Draws come in pairs of opposite noise: half the random numbers, which on a CPU cost as
         # much as the products, and the errors of a pair cancel in part.
-        signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], batch.weight.dtype)
-        sizes = noise_sizes(current.network, model.sites, batch.x[0])
+        dtype = batch.weight.dtype
+        signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], dtype)
         num_pairs, num_rows = self.num_draws // len(signs), len(batch.y)
-        noise = normals(key, (num_pairs, num_rows, sum(sizes.values()))).astype(signs.dtype)
-
         laid_out = in_rows(current.network)
+        uses = find_uses(laid_out, model.sites, batch.x[0])
+        noise = draw_noise(uses, (num_pairs, num_rows), key)
+        noise = jax.tree.map(lambda leaf: leaf.astype(dtype), noise)
 
-        def one(noise: Array, x: Array, y: Array) -> Array:
-            pieces = jnp.split(noise, np.cumsum([*sizes.values()])[:-1])
-            by_site = dict(zip(sizes, pieces, strict=True))
-            network = put_gaussians(laid_out, model.sites, deviations, by_site)
-            return current.likelihood.log_prob(network(x), y)
+        def one(noise: Noise, sign: Array, x: Array, y: Array) -> Array:
+            weights = gaussian_weights(laid_out, model.sites, uses, deviations, noise, sign)
+            output = run_with_weights(laid_out, model.sites, weights, x)
+            return current.likelihood.log_prob(output, y)
 
-        def of_pair(noise: Array) -> Array:
-            return jax.vmap(lambda sign: jax.vmap(one)(sign * noise, batch.x, batch.y))(signs)
+        def of_pair(noise: Noise) -> Array:
+            rows = jax.vmap(one, in_axes=(Noise(0, 0, None), None, 0, 0))
+            return jax.vmap(lambda sign: rows(noise, sign, batch.x, batch.y))(signs)
 
         # A pair alone goes without an axis of pairs: gradients are summed over signs, and on a CPU
         # XLA's sum beside an axis of length one takes as long as all the rest of a step.
-        values = of_pair(noise[0]) if num_pairs == 1 else jax.vmap(of_pair)(noise)
+        if num_pairs == 1:
+            values = of_pair(Noise(noise.normals[0], noise.signs[0], noise.shared))
+        else:
+            values = jax.vmap(of_pair, in_axes=(Noise(0, 0, None),))(noise)
         values = values.reshape(self.num_draws, num_rows)
         return Bound(lower_bound(values, batch.weight), kl, hyper)
 

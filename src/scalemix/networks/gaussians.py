@@ -1,64 +1,124 @@
 """Puts Gaussian weights into a network: the weights it holds are the means.
 
-The deviations stand beside it, by site. A pass draws pre-activations in place of weights (local
-reparametrization): a product with Gaussian weights is Gaussian, with mean `h mu` and variance
-`h^2 sigma^2`, so each example has weights of its own for the price of a second product.
+The deviations stand beside it, by site. In prediction the weights are drawn, one network for any
+number of examples. In training each example has weights of its own, and one draw of a weight holds
+wherever the network uses it for that example, at the price of a second product:
+
+- A weight that acts once on an example is never drawn. Its product with the data is (local
+  reparametrization, `LocalGaussian`).
+- A weight that acts more often, at each position of a convolution, say, or at each step of a
+  sequence, is `W = mu + (sigma * eps) * (r s')` with one `eps` for all examples and random signs `r`
+  and `s` of each example's own (Flipout, Wen et al. 2018): for each example exactly a draw.
 """
 
-from collections.abc import Callable
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix.networks.placing import put_weights, replace_layers, with_weight
+from scalemix._random import normals
+from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term
+from scalemix.networks.interpreter import run_deferred
+from scalemix.networks.placing import put_weights
 from scalemix.networks.sites import Site
 
-# Under the root, so that a unit that is off has a finite gradient.
-TINY = 1e-16
+
+class Uses(NamedTuple):
+    """How a network uses its weights on one example."""
+
+    once: dict[str, tuple[int, ...]]
+    """The sites whose weights act once, with the shape of the product in which they do."""
+    often: dict[str, tuple[int, ...]]
+    """All others, with the shape of the weight."""
 
 
-def noise_sizes(network: PyTree, sites: tuple[Site, ...], x: Array) -> dict[str, int]:
-    """How many random numbers each site takes in one pass of one example."""
-    sizes = {site.name: 0 for site in sites}
+def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
+    """How often each weight acts on an example such as `x`, told by tracing the network."""
+    seen: dict[str, list[tuple[int, ...] | None]] = {site.name: [] for site in sites}
 
-    def change(site: Site, layer: Any) -> Any:
-        def see(drawn: Array) -> None:
-            # A layer that is called twice has one draw for both.
-            sizes[site.name] = max(sizes[site.name], drawn.size)
+    def probe(x: Array) -> Any:
+        probes = {
+            site.name: Probe(jnp.zeros_like(site.weight(network)), seen[site.name].append)
+            for site in sites
+        }
+        return run_with_weights(network, sites, probes, x)
 
-        if site.rule.scale_input is None:
-            see(getattr(layer, site.rule.weight))
-            return layer
-        return _SeenLayer(layer, see, site)
-
-    jax.eval_shape(replace_layers(network, sites, change), x)
-    return sizes
+    jax.eval_shape(probe, x)
+    once = {name: uses[0] for name, uses in seen.items() if len(uses) == 1 and uses[0] is not None}
+    often = {site.name: site.shape for site in sites if site.name not in once}
+    return Uses(once, often)
 
 
-def put_gaussians(
-    network: PyTree,
-    sites: tuple[Site, ...],
-    deviations: dict[str, Array],
-    noise: dict[str, Array],
-) -> PyTree:
-    """The network with pre-activations drawn at every site: one pass of one example.
+def run_with_weights(
+    network: PyTree, sites: tuple[Site, ...], weights: dict[str, Deferred], x: Array
+) -> Any:
+    """The network's output with these weights in place of its own."""
+    return run_deferred(lambda weights, x: put_weights(network, sites, weights)(x), weights, x)
 
-    `noise` is standard normal, for each site as many numbers as `noise_sizes` says.
+
+class Noise(NamedTuple):
+    """The random numbers of some passes. A pass takes one entry of the first two, and all of the
+    third, which passes share.
     """
 
-    def change(site: Site, layer: Any) -> Any:
-        deviation = deviations[site.name]
-        if site.rule.scale_input is None:
-            # The layer is no plain product with this weight: the weight itself is drawn.
-            mean = getattr(layer, site.rule.weight)
-            drawn = mean + deviation * noise[site.name].reshape(mean.shape)
-            return with_weight(layer, site, drawn)
-        return GaussianLayer(layer, deviation**2, noise[site.name], site)
+    normals: Array
+    """(..., entries of all products in which weights act once): standard normal."""
+    signs: Array
+    """(..., signed axes of all weights that act more often): one or minus one."""
+    shared: dict[str, Array]
+    """Standard normal numbers of the shape of each such weight."""
 
-    return replace_layers(network, sites, change)
+
+def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
+    """Noise for passes of this shape, examples or draws of them."""
+    signs, shared = jnp.zeros((*shape, 0)), {}
+    if uses.often:
+        key, sign_key, shared_key = jax.random.split(key, 3)
+        num_signs = sum(sum(_signed(weight)) for weight in uses.often.values())
+        signs = jax.random.rademacher(sign_key, (*shape, num_signs), float)
+        keys = jax.random.split(shared_key, len(uses.often))
+        shared = {
+            name: jax.random.normal(subkey, weight)
+            for subkey, (name, weight) in zip(keys, uses.often.items(), strict=True)
+        }
+    return Noise(normals(key, (*shape, sum(map(math.prod, uses.once.values())))), signs, shared)
+
+
+def gaussian_weights(
+    network: PyTree,
+    sites: tuple[Site, ...],
+    uses: Uses,
+    deviations: dict[str, Array],
+    noise: Noise,
+    sign: Array,
+) -> dict[str, Deferred]:
+    """The weights of one pass of one example. With `sign=-1` all of its noise is turned around."""
+    means = {site.name: site.weight(network) for site in sites}
+    sizes = [math.prod(shape) for shape in uses.once.values()]
+    weights: dict[str, Deferred] = {}
+    for name, piece in zip(uses.once, _pieces(sign * noise.normals, sizes), strict=True):
+        weights[name] = LocalGaussian(means[name], deviations[name] ** 2, piece)
+    lengths = [length for shape in uses.often.values() for length in _signed(shape)]
+    signs = iter(_pieces(noise.signs, lengths))
+    for name, shape in uses.often.items():
+        own = {axis: next(signs) for axis in range(len(_signed(shape)))}
+        # Turned around along one axis only, lest it be turned back along the other.
+        own[0] = sign * own[0]
+        perturbation = Term(deviations[name] * noise.shared[name], own)
+        weights[name] = Factored((Term(means[name], {}), perturbation))
+    return weights
+
+
+def _signed(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The lengths of the axes along which a weight has signs: of a layer, outputs and inputs."""
+    return shape[:2]
+
+
+def _pieces(values: Array, sizes: list[int]) -> list[Array]:
+    return jnp.split(values, np.cumsum(sizes)[:-1]) if sizes else []
 
 
 def draw_network(
@@ -72,34 +132,3 @@ def draw_network(
         for site, subkey in zip(sites, keys, strict=True)
     }
     return put_weights(network, sites, weights)
-
-
-class GaussianLayer(eqx.Module):
-    """A layer with Gaussian weights, whose output is drawn."""
-
-    layer: Any
-    variance: Array
-    noise: Array
-    site: Site = eqx.field(static=True)
-
-    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
-        mean = self.layer(x, *args, **kwargs)
-        rule = self.site.rule
-        spread = with_weight(self.layer, self.site, self.variance)
-        if getattr(spread, rule.bias, None) is not None:
-            spread = eqx.tree_at(
-                lambda node: getattr(node, rule.bias), spread, replace_fn=jnp.zeros_like
-            )
-        deviation = jnp.sqrt(spread(x * x, *args, **kwargs) + TINY)
-        return mean + deviation * self.noise[: mean.size].reshape(mean.shape)
-
-
-class _SeenLayer(eqx.Module):
-    layer: Any
-    see: Callable[[Array], None] = eqx.field(static=True)
-    site: Site = eqx.field(static=True)
-
-    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Array:
-        output = self.layer(x, *args, **kwargs)
-        self.see(output)
-        return output

@@ -1,0 +1,196 @@
+"""Arrays that stand in for weights, and whose value may never have to be computed.
+
+A weight that differs from example to example would be copied for each of them. But most of what a
+network does with a weight is a product with data, and there the difference can move elsewhere: a
+factor on an axis that is summed over can multiply the data, one on any other axis can multiply the
+output, and the weight itself stays one for all examples. `networks/interpreter.py` runs a network
+on such arrays. Whatever it has no rule for gets the value itself, which is always right.
+"""
+
+import abc
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, DTypeLike
+
+# Under the root, so that a unit that is off has a finite gradient.
+TINY = 1e-16
+
+
+class Product(NamedTuple):
+    """A product of a weight with data, linear in both."""
+
+    multiply: Callable[[Array, Array], Array]
+    """(weight, data) -> output."""
+    data: Array
+    summed: dict[int, int]
+    """Axes of the weight that are summed over, and the data's axis that each meets there. The
+    latter may be a multiple of the former in length, in groups one after the other."""
+    kept: dict[int, int]
+    """Axes of the weight that the output has, and where."""
+    once: bool
+    """Whether each entry of the weight meets one entry of the data, and not several."""
+
+
+class Deferred(eqx.Module):
+    """An array whose value is computed only where it is needed."""
+
+    @property
+    @abc.abstractmethod
+    def like(self) -> jax.ShapeDtypeStruct:
+        """Its shape and type."""
+
+    @abc.abstractmethod
+    def value(self) -> Array:
+        """The array itself."""
+
+    @abc.abstractmethod
+    def transpose(self, permutation: tuple[int, ...]) -> "Deferred":
+        """The same with its axes in another order."""
+
+    @abc.abstractmethod
+    def astype(self, dtype: DTypeLike) -> "Deferred":
+        """The same in another type."""
+
+    @abc.abstractmethod
+    def times(self, product: Product) -> Array:
+        """The output of a product with data."""
+
+    def repeated(self) -> "Deferred | Array":
+        """What stands in for it in a loop."""
+        return self
+
+
+class Term(eqx.Module):
+    """An array times one factor for some of its axes."""
+
+    base: Array
+    factors: dict[int, Array]
+
+    def value(self) -> Array:
+        """The array with its factors multiplied in."""
+        value = self.base
+        for axis, factor in self.factors.items():
+            value = value * _along(factor, axis, value.ndim)
+        return value
+
+    def times(self, product: Product) -> Array:
+        """The factors on the data and on the output; the array as it is."""
+        base, data, after = self.base, product.data, []
+        for axis, factor in self.factors.items():
+            if axis in product.summed:
+                place = product.summed[axis]
+                groups = data.shape[place] // len(factor)
+                data = data * _along(jnp.tile(factor, groups), place, data.ndim)
+            elif axis in product.kept:
+                after.append((factor, product.kept[axis]))
+            else:
+                base = base * _along(factor, axis, base.ndim)
+        output = product.multiply(base, data)
+        for factor, place in after:
+            output = output * _along(factor, place, output.ndim)
+        return output
+
+
+class Factored(Deferred):
+    """A sum of arrays, each times factors along some of its axes."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def like(self) -> jax.ShapeDtypeStruct:
+        base = self.terms[0].base
+        return jax.ShapeDtypeStruct(base.shape, base.dtype)
+
+    def value(self) -> Array:
+        first, *rest = (term.value() for term in self.terms)
+        return sum(rest, start=first)
+
+    def transpose(self, permutation: tuple[int, ...]) -> "Factored":
+        places = {old: new for new, old in enumerate(permutation)}
+        return Factored(
+            tuple(
+                Term(
+                    jnp.transpose(term.base, permutation),
+                    {places[axis]: factor for axis, factor in term.factors.items()},
+                )
+                for term in self.terms
+            )
+        )
+
+    def astype(self, dtype: DTypeLike) -> "Factored":
+        return jax.tree.map(lambda leaf: leaf.astype(dtype), self)
+
+    def times(self, product: Product) -> Array:
+        first, *rest = (term.times(product) for term in self.terms)
+        return sum(rest, start=first)
+
+
+class LocalGaussian(Deferred):
+    """Independent Gaussian weights of which only one product with data is ever asked.
+
+    That is Gaussian too, with mean `h mu` and variance `h^2 sigma^2`, and is drawn in their place
+    (local reparametrization): `noise` is one standard normal number for each of its entries.
+    """
+
+    mean: Array
+    variance: Array
+    noise: Array
+
+    @property
+    def like(self) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(self.mean.shape, self.mean.dtype)
+
+    def value(self) -> Array:
+        raise AssertionError("The weight acts once, in a product: see find_uses.")
+
+    def transpose(self, permutation: tuple[int, ...]) -> "LocalGaussian":
+        mean, variance = (jnp.transpose(a, permutation) for a in (self.mean, self.variance))
+        return LocalGaussian(mean, variance, self.noise)
+
+    def astype(self, dtype: DTypeLike) -> "LocalGaussian":
+        return jax.tree.map(lambda leaf: leaf.astype(dtype), self)
+
+    def times(self, product: Product) -> Array:
+        mean = product.multiply(self.mean, product.data)
+        spread = product.multiply(self.variance, product.data * product.data)
+        return mean + jnp.sqrt(spread + TINY) * self.noise.reshape(mean.shape)
+
+
+class Probe(Deferred):
+    """Tells how a weight is used. `note` is given the shape of each output of a product in which
+    every entry acts once, and `None` for any other use.
+    """
+
+    blank: Array
+    note: Callable[[tuple[int, ...] | None], None] = eqx.field(static=True)
+
+    @property
+    def like(self) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(self.blank.shape, self.blank.dtype)
+
+    def value(self) -> Array:
+        self.note(None)
+        return self.blank
+
+    def repeated(self) -> Array:
+        return self.value()
+
+    def transpose(self, permutation: tuple[int, ...]) -> "Probe":
+        return Probe(jnp.transpose(self.blank, permutation), self.note)
+
+    def astype(self, dtype: DTypeLike) -> "Probe":
+        return Probe(self.blank.astype(dtype), self.note)
+
+    def times(self, product: Product) -> Array:
+        output = product.multiply(self.blank, product.data)
+        self.note(output.shape if product.once else None)
+        return output
+
+
+def _along(factor: Array, axis: int, ndim: int) -> Array:
+    """A vector laid along one of so many axes."""
+    return factor.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))

@@ -1,0 +1,175 @@
+"""Runs a function on deferred arrays: it is traced, and its operations are gone through one by one.
+
+Products with data, and what merely turns a weight around, have rules; so have the operations that
+hold others (`jit`, `checkpoint`, `scan`). Every other operation is given values.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
+from jaxtyping import Array, PyTree
+
+from scalemix.networks.deferred import Deferred, Probe, Product
+
+Value = Any
+"""An array or a deferred one."""
+Rule = Callable[[JaxprEqn, list[Value]], list[Value] | None]
+"""(operation, its inputs) -> its outputs; `None` where it needs values after all."""
+
+
+def run_deferred(function: Callable[..., PyTree], *arguments: PyTree) -> PyTree:
+    """`function(*arguments)`, where deferred arrays stand for some of the arrays in arguments."""
+    leaves, form = jax.tree.flatten(arguments, is_leaf=_is_deferred)
+    like = [leaf.like if _is_deferred(leaf) else leaf for leaf in leaves]
+
+    def flat(*leaves: Array) -> PyTree:
+        return function(*jax.tree.unflatten(form, leaves))
+
+    closed, shape = jax.make_jaxpr(flat, return_shape=True)(*like)
+    outputs = _run(closed.jaxpr, closed.consts, leaves)
+    return jax.tree.unflatten(jax.tree.structure(shape), [_value(output) for output in outputs])
+
+
+def _is_deferred(leaf: Any) -> bool:
+    return isinstance(leaf, Deferred)
+
+
+def _value(value: Value) -> Array:
+    return value.value() if _is_deferred(value) else value
+
+
+def _run(jaxpr: Jaxpr, consts: Sequence[Value], arguments: Sequence[Value]) -> list[Value]:
+    known: dict[Any, Value] = {}
+    known.update(zip(jaxpr.constvars, consts, strict=True))
+    known.update(zip(jaxpr.invars, arguments, strict=True))
+
+    def read(atom: Any) -> Value:
+        return atom.val if isinstance(atom, Literal) else known[atom]
+
+    for equation in jaxpr.eqns:
+        inputs = [read(atom) for atom in equation.invars]
+        outputs = None
+        if any(map(_is_deferred, inputs)) and equation.primitive.name in RULES:
+            outputs = RULES[equation.primitive.name](equation, inputs)
+        if outputs is None:
+            outputs = _bind(equation, [_value(value) for value in inputs])
+        known.update(zip(equation.outvars, outputs, strict=True))
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _bind(equation: JaxprEqn, inputs: Sequence[Array]) -> list[Array]:
+    parameters = equation.primitive.get_bind_params(equation.params)
+    with equation.ctx.manager:
+        outputs = equation.primitive.bind(*inputs, **parameters)
+    return list(outputs) if equation.primitive.multiple_results else [outputs]
+
+
+def _transpose(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    return [inputs[0].transpose(tuple(equation.params["permutation"]))]
+
+
+def _convert(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    return [inputs[0].astype(equation.params["new_dtype"])]
+
+
+def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    if all(map(_is_deferred, inputs)):
+        return None
+    which = 0 if _is_deferred(inputs[0]) else 1
+    weight, data = inputs[which], inputs[1 - which]
+    contracted, batched = equation.params["dimension_numbers"]
+    # The output has the shared axes first, then what is left of the left, then of the right.
+    left = [a for a in range(inputs[0].like.ndim if which == 0 else data.ndim)
+            if a not in contracted[0] and a not in batched[0]]  # fmt: skip
+    right = [a for a in range(inputs[1].like.ndim if which == 1 else data.ndim)
+             if a not in contracted[1] and a not in batched[1]]  # fmt: skip
+    first = len(batched[0]) + (len(left) if which == 1 else 0)
+    kept = {axis: place for place, axis in enumerate(batched[which])}
+    kept |= {axis: first + place for place, axis in enumerate((left, right)[which])}
+    free = (left, right)[1 - which]
+
+    def multiply(weight: Array, data: Array) -> Array:
+        return _bind(equation, [weight, data] if which == 0 else [data, weight])[0]
+
+    product = Product(
+        multiply,
+        data,
+        summed=dict(zip(contracted[which], contracted[1 - which], strict=True)),
+        kept=kept,
+        once=math.prod(data.shape[axis] for axis in free) == 1,
+    )
+    return [weight.times(product)]
+
+
+def _convolve(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    data, weight = inputs
+    if _is_deferred(data) or equation.params["batch_group_count"] > 1:
+        return None
+    places = equation.params["dimension_numbers"]
+    (output,) = equation.outvars
+    batch, _, *space = places.out_spec
+
+    def multiply(weight: Array, data: Array) -> Array:
+        return _bind(equation, [data, weight])[0]
+
+    product = Product(
+        multiply,
+        data,
+        summed={places.rhs_spec[1]: places.lhs_spec[1]},
+        kept={places.rhs_spec[0]: places.out_spec[1]},
+        once=math.prod(output.aval.shape[axis] for axis in (batch, *space)) == 1,
+    )
+    return [weight.times(product)]
+
+
+def _inline(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    inner = equation.params["jaxpr"]
+    return _run(inner.jaxpr, inner.consts, inputs)
+
+
+def _checkpoint(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    parameters = equation.params
+
+    def inner(inputs: list[Value]) -> list[Array]:
+        return [_value(output) for output in _run(parameters["jaxpr"], (), inputs)]
+
+    if any(isinstance(value, Probe) for value in inputs):
+        # JAX would trace it twice, and a probe counts.
+        return inner(inputs)
+    again = jax.checkpoint(
+        inner, prevent_cse=parameters["prevent_cse"], policy=parameters["policy"]
+    )
+    return again(inputs)
+
+
+def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
+    parameters = equation.params
+    num_consts, num_carried = parameters["num_consts"], parameters["num_carry"]
+    inner = parameters["jaxpr"]
+    fixed = [v.repeated() if _is_deferred(v) else v for v in inputs[:num_consts]]
+    rest = [_value(v) for v in inputs[num_consts:]]
+
+    def step(carried: list[Array], slices: list[Array]) -> tuple[list[Array], list[Array]]:
+        outputs = _run(inner.jaxpr, inner.consts, [*fixed, *carried, *slices])
+        values = [_value(output) for output in outputs]
+        return values[:num_carried], values[num_carried:]
+
+    carried, stacked = jax.lax.scan(
+        step, rest[:num_carried], rest[num_carried:], length=parameters["length"],
+        reverse=parameters["reverse"], unroll=parameters["unroll"],
+    )  # fmt: skip
+    return [*carried, *stacked]
+
+
+RULES: dict[str, Rule] = {
+    "transpose": _transpose,
+    "convert_element_type": _convert,
+    "dot_general": _dot,
+    "conv_general_dilated": _convolve,
+    "jit": _inline,
+    "checkpoint": _checkpoint,
+    "scan": _scan,
+}

@@ -1,0 +1,213 @@
+"""Networks that use their weights in every way there is, for tests that must hold for all."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+KEY = jax.random.key(0)
+
+
+class Convolutional(eqx.Module):
+    conv: eqx.nn.Conv1d
+    last: eqx.nn.Linear
+
+    def __init__(self, groups=1):
+        self.conv = eqx.nn.Conv1d(2, 2, 2, groups=groups, key=KEY)
+        self.last = eqx.nn.Linear(2, 2, key=KEY)
+
+    def __call__(self, x):
+        return self.last(jnp.mean(jnp.tanh(self.conv(x.reshape(2, 3))), axis=1))
+
+
+class Twice(eqx.Module):
+    """The same layer one after the other."""
+
+    layer: eqx.nn.Linear
+    unused: eqx.nn.Linear
+
+    def __init__(self):
+        self.layer = eqx.nn.Linear(6, 6, key=KEY)
+        self.unused = eqx.nn.Linear(2, 2, key=KEY)
+
+    def __call__(self, x):
+        return self.layer(jnp.tanh(self.layer(x)))[:2]
+
+
+class Positions(eqx.Module):
+    """One layer at every position, and no further layer: outputs covary."""
+
+    layer: eqx.nn.Linear
+
+    def __init__(self):
+        self.layer = eqx.nn.Linear(2, 1, key=KEY)
+
+    def __call__(self, x):
+        return jax.vmap(self.layer)(x.reshape(3, 2))[:2, 0]
+
+
+class Scanned(eqx.Module):
+    """A recurrent network: its weights act at every step."""
+
+    read: eqx.nn.Linear
+    turn: eqx.nn.Linear
+    checkpointed: bool = eqx.field(static=True, default=False)
+
+    def __init__(self, checkpointed=False):
+        self.read, self.turn = eqx.nn.Linear(2, 2, key=KEY), eqx.nn.Linear(2, 2, key=KEY)
+        self.checkpointed = checkpointed
+
+    def __call__(self, x):
+        def step(state, x):
+            return jnp.tanh(self.read(x) + self.turn(state)), None
+
+        step = jax.checkpoint(step) if self.checkpointed else step
+        return jax.lax.scan(step, jnp.zeros(2, x.dtype), x.reshape(3, 2))[0]
+
+
+class Tied(eqx.Module):
+    """A layer that is called, and whose weight is read besides."""
+
+    layer: eqx.nn.Linear
+
+    def __init__(self):
+        self.layer = eqx.nn.Linear(6, 2, key=KEY)
+
+    def __call__(self, x):
+        return self.layer(jnp.tanh(self.layer(x) @ self.layer.weight))
+
+
+class Bent(eqx.nn.Linear):
+    """A dense layer that is not linear in its weight, whatever its base class."""
+
+    def __call__(self, x, *, key=None):
+        return jnp.tanh(super().__call__(x)) + jnp.sum(self.weight**2, axis=1)
+
+
+class Attentive(eqx.Module):
+    attention: eqx.nn.MultiheadAttention
+
+    def __init__(self):
+        self.attention = eqx.nn.MultiheadAttention(1, 2, key=KEY)
+
+    def __call__(self, x):
+        tokens = x.reshape(3, 2)
+        return self.attention(tokens, tokens, tokens)[0]
+
+
+class Jitted(eqx.Module):
+    layers: tuple[eqx.nn.Linear, ...]
+
+    def __init__(self):
+        self.layers = eqx.nn.Linear(6, 3, key=KEY), eqx.nn.Linear(3, 2, key=KEY)
+
+    @jax.jit
+    def __call__(self, x):
+        return self.layers[1](jnp.tanh(jax.checkpoint(lambda x: self.layers[0](x))(x)))
+
+
+class Switched(eqx.Module):
+    """A layer in one branch of a condition, where nothing can be followed."""
+
+    layer: eqx.nn.Linear
+
+    def __init__(self):
+        self.layer = eqx.nn.Linear(6, 2, key=KEY)
+
+    def __call__(self, x):
+        return jax.lax.cond(x[0] > -100, lambda x: self.layer(x), lambda x: x[:2], x)
+
+
+class Chain(eqx.Module):
+    """Parts of random kinds one after the other, each from six numbers to six."""
+
+    parts: tuple[tuple[str, eqx.Module], ...]
+    last: eqx.nn.Linear
+
+    def __init__(self, rng):
+        kinds = rng.choice(["dense", "conv", "twice", "positions", "scan"], rng.integers(1, 4))
+        sizes = {"dense": (6, 6), "twice": (6, 6), "positions": (2, 2), "scan": (3, 3)}
+        keys = iter(jax.random.split(jax.random.key(rng.integers(2**31)), 4))
+        self.parts = tuple(
+            (
+                str(kind),
+                eqx.nn.Conv1d(2, 2, 3, padding=1, groups=int(rng.integers(1, 3)), key=next(keys))
+                if kind == "conv"
+                else eqx.nn.Linear(*sizes[kind], use_bias=bool(rng.integers(2)), key=next(keys)),
+            )
+            for kind in kinds
+        )
+        self.last = eqx.nn.Linear(6, 2, key=next(keys))
+
+    def __call__(self, x):
+        for kind, layer in self.parts:
+            x = getattr(self, f"_{kind}")(layer, x)
+        return self.last(x)
+
+    def _dense(self, layer, x):
+        return jnp.tanh(layer(x))
+
+    def _conv(self, layer, x):
+        return jnp.tanh(layer(x.reshape(2, 3))).reshape(6)
+
+    def _twice(self, layer, x):
+        return x + layer(jnp.tanh(layer(x)))
+
+    def _positions(self, layer, x):
+        return jnp.tanh(jax.vmap(layer)(x.reshape(3, 2))).reshape(6)
+
+    def _scan(self, layer, x):
+        def step(state, x):
+            state = jnp.tanh(layer(state) + x)
+            return state, state
+
+        return jax.lax.scan(step, x[:3], x.reshape(2, 3))[1].reshape(6)
+
+
+# Each takes six numbers and gives two. The sites whose weights act once, by name.
+NETWORKS = {
+    "dense": (lambda: eqx.nn.MLP(6, 2, 3, 1, key=KEY), {"layers.0", "layers.1"}),
+    "no bias": (lambda: eqx.nn.Linear(6, 2, use_bias=False, key=KEY), {"network"}),
+    "convolution": (Convolutional, {"last"}),
+    "grouped convolution": (lambda: Convolutional(groups=2), {"last"}),
+    "kernel as large as the input": (
+        lambda: eqx.nn.Sequential(
+            [
+                eqx.nn.Lambda(lambda x: x.reshape(2, 3)),
+                eqx.nn.Conv1d(2, 2, 3, key=KEY),
+                eqx.nn.Lambda(lambda x: x[:, 0]),
+            ]
+        ),
+        {"layers.1"},
+    ),
+    "called twice": (Twice, set()),
+    "at every position": (Positions, set()),
+    "scanned": (Scanned, set()),
+    "scanned, checkpointed": (lambda: Scanned(checkpointed=True), set()),
+    "tied": (Tied, set()),
+    "a subclass that is not linear": (lambda: Bent(6, 2, key=KEY), set()),
+    "attention": (Attentive, set()),
+    "jit and checkpoint": (Jitted, {"layers.0", "layers.1"}),
+    "cond": (Switched, set()),
+}
+
+
+def assert_same_moments(first, second):
+    """Two sets of samples, (num, entries), have the same first and second moments.
+
+    Each moment, those of pairs of entries among them, differs by less than five standard errors.
+    """
+    first, second = (np.asarray(samples, np.float64) for samples in (first, second))
+    for power in (_entries, _pairs):
+        ours, theirs = power(first), power(second)
+        variance = ours.var(axis=0) / len(ours) + theirs.var(axis=0) / len(theirs)
+        difference = np.abs(ours.mean(axis=0) - theirs.mean(axis=0))
+        assert np.all(difference <= 5 * np.sqrt(variance) + 1e-6), difference / np.sqrt(variance)
+
+
+def _entries(samples):
+    return samples
+
+
+def _pairs(samples):
+    return (samples[:, :, None] * samples[:, None, :]).reshape(len(samples), -1)
