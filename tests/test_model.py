@@ -395,3 +395,21 @@ def test_a_model_is_built_inside_compiled_code():
         return model.outputs(X, model.draw((6,), key=key))
 
     assert build(KEY).shape == (6,)
+
+
+def test_describe_says_where_one_scale_covers_a_whole_input():
+    """ARD on an image of one channel: nothing to select, and everything to lose."""
+    network = eqx.nn.Sequential(
+        [
+            eqx.nn.Conv2d(1, 4, 3, key=KEY),
+            eqx.nn.Lambda(jnp.ravel),
+            eqx.nn.Linear(16, 1, key=KEY),
+        ]
+    )
+    for structure, warned in ((sx.ARD, True), (sx.DropConnect, False)):
+        model = sx.Model(
+            network, structure(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(),
+            example=jnp.zeros((1, 4, 4)),
+        )  # fmt: skip
+        assert ("'layers.0' reads one unit or channel" in str(model.describe())) == warned
+        assert "layers.2' reads" not in str(model.describe())

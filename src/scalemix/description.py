@@ -30,6 +30,8 @@ class Description:
 
     rows: tuple[SiteRow, ...]
     without_prior: tuple[str, ...]
+    one_scale: tuple[str, ...] = ()
+    """Sites where a scale for each unit is one scale for all, since there is one input unit."""
 
     def __str__(self) -> str:
         head = ("site", "layer", "shape", "structure", "mixture", "scale", "scales")
@@ -44,6 +46,12 @@ class Description:
         lines.append(f"{weights:,} weights under the prior, {scales:,} scales")
         if self.without_prior:
             lines.append(f"no prior: {', '.join(self.without_prior)}")
+        for name in self.one_scale:
+            lines.append(
+                f"warning: {name!r} reads one unit or channel, so that one scale covers its whole "
+                f"input: it selects nothing there, and switches all of it off or none. Give this "
+                f"layer DropConnect, or no prior."
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -77,4 +85,7 @@ def describe(
     under = {(*site.path, jax.tree_util.GetAttrKey(site.rule.weight)) for site in sites}
     leaves, _ = jax.tree_util.tree_flatten_with_path(network)
     rest = [path_name(p) for p, leaf in leaves if eqx.is_inexact_array(leaf) and p not in under]
-    return Description(tuple(rows), tuple(rest))
+    one_scale = [
+        site.name for site in sites if site.num_rows == 1 and "unit" in structures[site.name].groups
+    ]
+    return Description(tuple(rows), tuple(rest), tuple(one_scale))

@@ -84,8 +84,8 @@ def fit_many(
     """Many fits as one program: of several data sets, seeds, or settings of one kind of model.
 
     `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so are `models[i]` and `method[i]`; one
-    model serves all, and so does one method. Several methods may differ in `temperature` (EM) or
-    in `objective` (noise training) alone. Data sets may differ in length. The result is that of a
+    model serves all, and so does one method. Several methods may differ in `learning_rate`, in
+    `temperature` (EM) and in `objective` (noise training) alone. Data sets may differ in length. The result is that of a
     loop over `fit`, up to rounding; for unequal lengths and `batch_size=None`, all rows in every
     step, up to the noise that is drawn.
     """
@@ -377,7 +377,7 @@ def _stack(pairs: Sequence[tuple[Method | MCMC, Model]]) -> tuple[PyTree, PyTree
                 + (
                     "its network, its structures or its likelihood."
                     if what == "model"
-                    else "more than its temperature or objective."
+                    else "more than its learning rate, temperature or objective."
                 )
             )
     stacked = jax.tree.map(

@@ -17,6 +17,7 @@ from scalemix.fitting import fit
 from scalemix.inference.em import VariationalEM
 from scalemix.inference.noise import NoiseTraining, ObjectiveName
 from scalemix.inference.objectives import OBJECTIVES
+from scalemix.inference.scales import have_maximum
 from scalemix.likelihoods import Categorical, Gaussian, Likelihood, StudentT
 from scalemix.mixtures import ScaleMixture
 from scalemix.model import Model
@@ -186,6 +187,12 @@ class Recipe:
             raise ValueError(
                 f"mixture={self.mixture!r} has no closed-form update, which inference='em' needs. "
                 f"Use one of {', '.join(names)}, or inference='noise' or 'mcmc'."
+            )
+        if self.inference == "em" and not have_maximum(self.build_prior(), self.hidden[0]):
+            raise ValueError(
+                f"prior={self.prior!r} with mixture={self.mixture!r} has no most probable scales: "
+                f"those of units and of layers multiply, and nothing says which of them is large. "
+                f"Use prior='ard', or mixture='half-cauchy'."
             )
         if self.inference != "em" and self.mixture == "log-uniform":
             raise ValueError(

@@ -326,6 +326,57 @@ def test_the_history_has_the_three_terms():
     np.testing.assert_allclose(total, history.objective[[19, 39]], rtol=1e-4)
 
 
+def test_a_warm_up_is_a_share_or_a_number_of_steps():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
+
+    def objective(warm_up):
+        method = sx.VariationalEM(steps=40, chunk_steps=40, warm_up=warm_up)
+        return sx.fit(model, x, y, method, key=KEY).history.objective
+
+    assert np.array_equal(objective(10), objective(0.25))
+    assert not np.array_equal(objective(1), objective(0.25))
+    with pytest.raises(ValueError, match=r"warm_up=41 steps are more than the 40"):
+        objective(41)
+
+
+@pytest.mark.parametrize(
+    ("unit", "layer"),
+    [
+        (sx.LogUniform(), None),
+        (sx.LogUniform(), sx.HalfCauchy(1.0)),
+        (sx.Gamma(0.5, 1.0), sx.LogUniform()),
+    ],
+)
+def test_scales_without_a_maximum_are_refused(unit, layer):
+    network = ResNet(3, "scalar", 8, 2, key=KEY)
+    model = sx.Model(network, sx.ARDADD(unit, layer_mixture=layer), GAUSSIAN)
+    with pytest.raises(ValueError, match=r"'blocks.0', .* has no most probable scales"):
+        sx.fit(model, np.ones((9, 3)), np.arange(9.0), sx.VariationalEM(steps=2), key=KEY)
+
+
+@pytest.mark.parametrize("unit", HYPERPRIORS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("layer", HYPERPRIORS, ids=lambda m: type(m).__name__)
+def test_sweeps_settle_where_there_is_a_maximum(unit, layer, float64):
+    """The scales of ARD-ADD come to rest, or have no maximum to come to rest at."""
+    structure, rows = sx.ARDADD(unit, layer_mixture=layer), 6
+    (site,) = sx.networks.find_sites(eqx.nn.Linear(rows, 5, key=KEY))
+    moment = jnp.asarray(np.random.default_rng(0).uniform(0.5, 5.0, rows))
+    mean = eqx.nn.Linear(rows, 5, key=KEY, dtype=jnp.float64)
+
+    def sweeps(num, variances):
+        def sweep(_, v):
+            return sc.optimal_variances(structure, site, mean, moment, v)
+
+        return jax.lax.fori_loop(0, num, sweep, variances)
+
+    after = jax.jit(sweeps, static_argnums=0)(3000, {"unit": jnp.ones(rows), "layer": jnp.ones(())})
+    rests = np.allclose(after["layer"], sweeps(1, after)["layer"], rtol=1e-6)
+    inside = after["layer"] < 1e6 and after["unit"].min() > 1e-6
+    assert (rests and inside) == sc.have_maximum(structure, rows)
+
+
 @pytest.mark.parametrize("mixture", [sx.Bernoulli(0.9), sx.Gaussian(0.3), sx.Beta(2.0, 2.0)])
 def test_families_without_an_update_are_refused(mixture):
     model = sx.Model(MLP(3, "scalar", 6, 1, key=KEY), sx.ARD(mixture), GAUSSIAN)
@@ -342,6 +393,8 @@ def test_impossible_settings_are_refused():
         ({"temperature": float("nan")}, "temperature"),
         ({"initial_deviation": 0.0}, "initial_deviation"),
         ({"warm_up": 1.0}, "warm_up"),
+        ({"warm_up": 2.5}, "warm_up"),
+        ({"warm_up": -1}, "warm_up"),
     ]:
         with pytest.raises(ValueError, match=reason):
             sx.VariationalEM(**arguments)

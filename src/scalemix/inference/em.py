@@ -14,6 +14,7 @@ from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import lower_bound
 from scalemix.inference.scales import (
     Variances,
+    have_maximum,
     kl_divergence,
     log_hyperprior,
     moments,
@@ -71,18 +72,18 @@ class VariationalEM(Training, Engine):
     noise where the number is even. `temperature` multiplies all that the prior says, and is one for
     the posterior as Bayes has it. `num_sweeps` is the number of rounds between the groups of
     ARD-ADD in a step, each from where the last step left them. `initial_deviation` is where every
-    weight's deviation starts. Over the first `warm_up`, a share of all steps, the temperature rises
-    from zero: a unit that the prior switches off before the likelihood has found a use for it does
-    not come back. Without it the prior prunes hardest.
+    weight's deviation starts. Over `warm_up`, a share of all steps below one or a whole number of
+    steps, the temperature rises from zero: a unit that the prior switches off before the likelihood
+    has found a use for it does not come back. Without it the prior prunes hardest.
     """
 
     num_draws: int = 2
     temperature: float = 1.0
     num_sweeps: int = 2
     initial_deviation: float = 0.02
-    warm_up: float = 0.1
+    warm_up: float | int = 0.1
 
-    data = ("temperature",)
+    data = ("temperature", "learning_rate")
 
     def __post_init__(self):
         self.check()
@@ -92,23 +93,43 @@ class VariationalEM(Training, Engine):
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         if not (isinstance(self.temperature, int | float) and 0 <= self.temperature < math.inf):
             raise ValueError(f"temperature must be zero or more, got {self.temperature!r}.")
-        if not 0 <= self.warm_up < 1:
-            raise ValueError(f"warm_up must lie in [0, 1), got {self.warm_up}.")
+        steps = isinstance(self.warm_up, int) and not isinstance(self.warm_up, bool)
+        if not (self.warm_up >= 0 and (steps or self.warm_up < 1)):
+            raise ValueError(
+                f"warm_up must be a share of all steps, in [0, 1), or a whole number of steps; got "
+                f"{self.warm_up!r}."
+            )
         if not self.initial_deviation > 0:
             raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation}.")
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""
-        for name, structure in model.structures.items():
+        for site in model.sites:
+            structure = model.structures[site.name]
             if not math.isfinite(structure.scale):
-                raise ValueError(f"The prior on {name!r} is flat (scale = inf): nothing shrinks.")
+                raise ValueError(
+                    f"The prior on {site.name!r} is flat (scale = inf): nothing shrinks."
+                )
             for mixture in structure.groups.values():
                 try:
                     mixture.optimal_variance(1.0, 1)
                 except ValueError as error:
-                    raise ValueError(f"The prior on {name!r}: {error}") from None
+                    raise ValueError(f"The prior on {site.name!r}: {error}") from None
+            if not have_maximum(structure, site.num_rows):
+                raise ValueError(
+                    f"The prior on {site.name!r}, {structure!r}, has no most probable scales: as "
+                    f"the units' scales all shrink and the layer's grows, the weights' prior stays "
+                    f"the same and the density rises without bound. Use HalfCauchy in place of "
+                    f"{type(structure.mixture).__name__}, or ARD in place of "
+                    f"{type(structure).__name__}, or layer_mixture=Exponential(1.0)."
+                )
 
     def init(self, model: Model, num_steps: int) -> EMState:
+        if self.warm_up > num_steps:
+            raise ValueError(
+                f"warm_up={self.warm_up} steps are more than the {num_steps} of all training: the "
+                f"temperature would never rise to {self.temperature}."
+            )
         learned = eqx.filter(model, model.learnable())
         start = math.log(self.initial_deviation)
         log_deviations = {n: jnp.full_like(w, start) for n, w in model.weights.items()}
@@ -212,7 +233,8 @@ class VariationalEM(Training, Engine):
         temperature = jnp.asarray(self.temperature, jnp.float32)
         if self.warm_up == 0:
             return temperature
-        progress = (step.astype(jnp.float32) + 1) / (self.warm_up * num_steps)
+        length = self.warm_up if isinstance(self.warm_up, int) else self.warm_up * num_steps
+        progress = (step.astype(jnp.float32) + 1) / length
         return temperature * jnp.minimum(progress, 1.0)
 
     def score_rows(

@@ -51,7 +51,7 @@ class NoiseTraining(Training, Engine):
     weighting: Weighting | None = None
     record_weights: bool = False
 
-    data = ("objective",)
+    data = ("objective", "learning_rate")
 
     def __post_init__(self):
         self.check()
@@ -82,7 +82,7 @@ class NoiseTraining(Training, Engine):
             return list(engines)
         places = [np.asarray(OF_DRAWS.index(str(name)), np.int32) for name in names]
         return [
-            jax.tree.unflatten(jax.tree.structure(engine), [place])
+            eqx.tree_at(lambda e: e.objective, engine, place)
             for engine, place in zip(engines, places, strict=True)
         ]
 

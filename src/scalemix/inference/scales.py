@@ -63,6 +63,29 @@ def optimal_variances(
     return variances
 
 
+def have_maximum(structure: Structure, num_rows: int) -> bool:
+    """Whether the variances of a site with so many rows have a most probable value.
+
+    Where those of units and of the layer multiply, all of the former can be multiplied by `c` and
+    the latter divided by it, and the weights do not notice. Their density does:
+
+        num_rows log p_unit(c) + log p_layer(1 / c)
+
+    must not rise towards either end. It does for log-uniform scales of units: each factor `1 / v`
+    rises as `v` falls, and the layer's one scale has no more than its own to set against them.
+    """
+    groups = structure.groups
+    if not {"unit", "layer"} <= groups.keys():
+        return True
+
+    def height(c: float) -> float:
+        unit, layer = (groups[g].hyperprior_log_prob(v) for g, v in (("unit", c), ("layer", 1 / c)))
+        return float(num_rows * unit + layer)
+
+    # Two decades far out on either side tell whether it rises there.
+    return all(height(far) <= height(near) + 1e-3 for near, far in ((1e-8, 1e-10), (1e8, 1e10)))
+
+
 def kl_divergence(
     structure: Structure,
     site: Site,

@@ -170,6 +170,8 @@ RULES: dict[str, Rule] = {
     "dot_general": _dot,
     "conv_general_dilated": _convolve,
     "jit": _inline,
+    # What `jax.checkpoint` is called depends on the version of JAX.
     "checkpoint": _checkpoint,
+    "remat2": _checkpoint,
     "scan": _scan,
 }
