@@ -85,9 +85,9 @@ def fit_many(
 
     `xs[i]`, `ys[i]` and `keys[i]` are those of fit i, and so are `models[i]` and `method[i]`; one
     model serves all, and so does one method. Several methods may differ in `learning_rate`, in
-    `temperature` (EM) and in `objective` (noise training) alone. Data sets may differ in length. The result is that of a
-    loop over `fit`, up to rounding; for unequal lengths and `batch_size=None`, all rows in every
-    step, up to the noise that is drawn.
+    `temperature` (EM) and in `objective` (noise training) alone. Data sets may differ in length.
+    The result is that of a loop over `fit`, up to rounding; for unequal lengths and
+    `batch_size=None`, all rows in every step, up to the noise that is drawn.
     """
     if resume and checkpoint is None:
         raise ValueError("resume=True continues from a file: give checkpoint= its path.")

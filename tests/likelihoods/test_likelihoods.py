@@ -5,10 +5,12 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import scipy.optimize
 import scipy.special as sp
 import scipy.stats as st
 
@@ -167,3 +169,44 @@ def test_variance_is_infinite_for_two_degrees_of_freedom():
 def test_impossible_likelihoods_are_refused(build, reason):
     with pytest.raises(ValueError, match=reason):
         build()
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "draw"),
+    [
+        (lk.Gaussian(), lambda rng: rng.normal(2.0, 3.0, 200)),
+        (lk.Gaussian(2.0, floor=1.0), lambda rng: rng.normal(2.0, 0.1, 200)),
+        (lk.StudentT(4.0), lambda rng: 1.0 + 2 * rng.standard_t(3, 200)),
+        (lk.StudentT(2.5, per_input=True), lambda rng: rng.standard_t(2, 200)),
+        (lk.Bernoulli(), lambda rng: rng.integers(0, 2, 200)),
+        (lk.Categorical(4), lambda rng: rng.choice(3, 200)),
+        (lk.Poisson(), lambda rng: rng.poisson(3.0, 200)),
+    ],
+    ids=repr,
+)
+def test_the_best_constant_is_found(likelihood, draw):
+    """Against an optimiser over the output, and the noise scale where it is learned."""
+    rng = np.random.default_rng(0)
+    y, weight = draw(rng), rng.uniform(0.0, 2.0, 200)
+    num = likelihood.num_outputs
+    per_input = getattr(likelihood, "per_input", False)
+    has_scale = hasattr(likelihood, "raw_scale") and not per_input
+
+    @jax.jit
+    def loss(z):
+        one = likelihood
+        if has_scale:
+            one = eqx.tree_at(lambda lik: lik.raw_scale, one, z[num])
+        values = jax.vmap(lambda target: one.log_prob(z[:num], target))(jnp.asarray(y))
+        return -jnp.sum(values * jnp.asarray(weight)) / jnp.sum(jnp.asarray(weight))
+
+    with jax.enable_x64(True):
+        likelihood = jax.tree.map(
+            lambda leaf: jnp.asarray(leaf, float) if eqx.is_array(leaf) else leaf, likelihood
+        )
+        slope = jax.jit(jax.grad(loss))
+        best = scipy.optimize.minimize(
+            lambda z: float(loss(jnp.asarray(z))), np.zeros(num + has_scale),
+            jac=lambda z: np.asarray(slope(jnp.asarray(z))), method="BFGS",
+        )  # fmt: skip
+    assert likelihood.constant_log_prob(y, weight) == pytest.approx(-best.fun, abs=2e-4)

@@ -6,6 +6,7 @@ from typing import ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
@@ -48,6 +49,13 @@ class Likelihood(eqx.Module):
     @abc.abstractmethod
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         """A target."""
+
+    def constant_log_prob(self, y: np.ndarray, weight: np.ndarray) -> float | None:
+        """The mean log density of these targets under the best output that is one for all.
+
+        What a fit has to beat to be of any use. `None` where it is not known.
+        """
+        return None
 
     def one(self, output: Array) -> Array:
         """The output of one example as a vector; `ValueError` for a batch of them."""
@@ -106,3 +114,10 @@ def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:
     above = as_array(scale) - floor
     # Strongly typed: what training adjusts must not change its type on the way.
     return jnp.asarray(above + jnp.log(-jnp.expm1(-above)), above.dtype)
+
+
+def entropy(shares: ArrayLike) -> float:
+    """`-sum p log p` of the shares of some classes, in nats."""
+    present = np.asarray(shares, np.float64)
+    present = present[present > 0]
+    return float(-np.sum(present * np.log(present)))

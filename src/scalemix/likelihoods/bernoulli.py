@@ -2,10 +2,11 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from scalemix._parameters import as_array
-from scalemix.likelihoods._base import Likelihood
+from scalemix.likelihoods._base import Likelihood, entropy
 
 
 class Bernoulli(Likelihood):
@@ -37,3 +38,6 @@ class Bernoulli(Likelihood):
 
     def sample(self, output, *, key) -> Array:
         return jax.random.bernoulli(key, self.mean(output)).astype(output.dtype)
+
+    def constant_log_prob(self, y, weight):
+        return -entropy([1 - np.average(y, weights=weight), np.average(y, weights=weight)])

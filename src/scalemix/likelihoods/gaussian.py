@@ -1,6 +1,7 @@
 """A real target with Gaussian noise."""
 
 import jax
+import numpy as np
 from jax.scipy.special import ndtr
 from jaxtyping import ArrayLike
 
@@ -33,3 +34,8 @@ class Gaussian(LocationScale):
     def sample(self, output, *, key):
         mean = self.mean(output)
         return mean + self.scale(output) * jax.random.normal(key, mean.shape, mean.dtype)
+
+    def constant_log_prob(self, y, weight):
+        variance = np.average((y - np.average(y, weights=weight)) ** 2, weights=weight)
+        scale = max(np.sqrt(variance), float(self.floor), np.finfo(np.float32).tiny)
+        return float(-0.5 * np.log(2 * np.pi) - np.log(scale) - 0.5 * variance / scale**2)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaincc, gammaln
 
 from scalemix._parameters import as_array
@@ -36,3 +37,8 @@ class Poisson(Likelihood):
 
     def sample(self, output, *, key):
         return jax.random.poisson(key, self.mean(output)).astype(output.dtype)
+
+    def constant_log_prob(self, y, weight):
+        rate = max(np.average(y, weights=weight), np.finfo(np.float32).tiny)
+        masses = y * np.log(rate) - rate - gammaln(np.asarray(y, np.float32) + 1)
+        return float(np.average(masses, weights=weight))

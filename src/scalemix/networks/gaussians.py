@@ -6,9 +6,9 @@ wherever the network uses it for that example, at the price of a second product:
 
 - A weight that acts once on an example is never drawn. Its product with the data is (local
   reparametrization, `LocalGaussian`).
-- A weight that acts more often, at each position of a convolution, say, or at each step of a
-  sequence, is `W = mu + (sigma * eps) * (r s')` with one `eps` for all examples and random signs `r`
-  and `s` of each example's own (Flipout, Wen et al. 2018): for each example exactly a draw.
+- A weight that acts more often, at each position of a convolution or each step of a sequence, is
+  `W = mu + (sigma * eps) * (r s')` with one `eps` for all examples and random signs `r` and `s` of
+  each example's own (Flipout, Wen et al. 2018): for each example exactly a draw.
 """
 
 import math
