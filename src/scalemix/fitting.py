@@ -21,6 +21,7 @@ from scalemix.distributions import (
     OneNetwork,
     SampledNetworks,
 )
+from scalemix.findings import warn_of_useless_fits
 from scalemix.inference import chains, loop
 from scalemix.inference.batches import Data, stack
 from scalemix.inference.em import VariationalEM
@@ -123,16 +124,19 @@ def fit_many(
         for i, (model, one, key) in enumerate(zip(models, methods, fit_keys, strict=True))
         for job in members(model, one, i, key)
     ]
+    train = [data for data, _ in splits]
     ran = run_jobs(
         jobs,
-        [data for data, _ in splits],
+        train,
         [data for _, data in splits] if methods[0].validation_fraction else None,
         progress=progress,
         checkpoint=checkpoint,
         checkpoint_every=checkpoint_every,
         resume=resume,
     )
-    return [ran.posterior(i, methods[0], prepared[i][1], predict_keys[i]) for i in range(num)]
+    posteriors = [ran.posterior(i, methods[0], prepared[i][1], predict_keys[i]) for i in range(num)]
+    warn_of_useless_fits(ran.outcome, jobs, train, posteriors)
+    return posteriors
 
 
 def _sample(

@@ -24,6 +24,7 @@ from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix._random import check_key
 from scalemix.calibration import score_spread
+from scalemix.findings import warn_of_useless_fits
 from scalemix.fitting import (
     Job,
     Method,
@@ -194,17 +195,16 @@ def fit_stacked_many(
     ]
     ran = run_jobs(jobs, data, None, progress=progress, checkpoint=files[1], resume=resume)
     ensemble = dataclasses.replace(candidates[0][0].method, num_members=num_members)
-    return [
-        Stacked(
-            eqx.tree_at(
-                lambda posterior: posterior.score_spread,
-                ran.posterior(i, ensemble, scalings[i], predict_keys[i]),
-                spreads[i],
-            ),
-            shares[i], scores[i], counts[i],
+    posteriors = [
+        eqx.tree_at(
+            lambda posterior: posterior.score_spread,
+            ran.posterior(i, ensemble, scalings[i], predict_keys[i]),
+            spreads[i],
         )
         for i in range(num)
-    ]  # fmt: skip
+    ]
+    warn_of_useless_fits(ran.outcome, jobs, data, posteriors)
+    return [Stacked(*found) for found in zip(posteriors, shares, scores, counts, strict=True)]
 
 
 def try_out(

@@ -32,7 +32,7 @@ def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
 def run_chunk(
     schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
     rows: Array | None, num_data: Array, keys: PRNGKeyArray, start: Array, count: Array,
-) -> tuple[PyTree, Array, dict[str, Array]]:  # fmt: skip
+) -> tuple[PyTree, Array, Array, dict[str, Array]]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program."""
 
     def one(state, arrays, which, rows, num_data, key, i) -> Step:
@@ -54,15 +54,16 @@ def run_chunk(
         )
 
     def body(i: Array, carry):
-        state, objectives, _ = carry
-        state, objective, recorded = steps(state, i)
-        return state, objectives.at[:, i].set(objective), recorded
+        state, objectives, log_likelihoods, _ = carry
+        state, objective, log_likelihood, recorded = steps(state, i)
+        objectives = objectives.at[:, i].set(objective)
+        return state, objectives, log_likelihoods.at[:, i].set(log_likelihood), recorded
 
     blank = jax.tree.map(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
     )
-    objectives = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
-    return jax.lax.fori_loop(0, count, body, (state, objectives, blank))
+    zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
+    return jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
 
 
 def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:

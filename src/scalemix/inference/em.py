@@ -124,6 +124,13 @@ class VariationalEM(Training, Engine):
                     f"{type(structure).__name__}, or layer_mixture=Exponential(1.0)."
                 )
 
+    @property
+    def remedies(self) -> str:
+        return (
+            "more steps, a longer warm_up (a share of all steps or a number of them), a lower "
+            "temperature or a smaller learning_rate"
+        )
+
     def init(self, model: Model, num_steps: int) -> EMState:
         if self.warm_up > num_steps:
             raise ValueError(
@@ -227,7 +234,7 @@ class VariationalEM(Training, Engine):
             adjusted, state.optimizer, slope, num_steps
         )
         following = EMState(learned, log_deviations, variances, optimizer, state.step + 1)
-        return Step(following, -negative, bound._asdict())
+        return Step(following, -negative, bound.log_likelihood, bound._asdict())
 
     def _temperature(self, step: Array, num_steps: int) -> Array:
         temperature = jnp.asarray(self.temperature, jnp.float32)

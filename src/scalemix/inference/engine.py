@@ -12,11 +12,15 @@ from scalemix.inference.scoring import RowScores
 
 
 class Step(NamedTuple):
-    """What one step gives: the next state, the objective, and whatever is recorded on request."""
+    """What one step gives."""
 
     state: PyTree
+    """The next state."""
     objective: Array
+    log_likelihood: Array
+    """The part of the objective that is about the data, per datum."""
     recorded: dict[str, Array]
+    """Whatever is recorded on request."""
 
 
 class Engine(abc.ABC):
@@ -29,6 +33,11 @@ class Engine(abc.ABC):
     @abc.abstractmethod
     def check_model(self, model: PyTree) -> None:
         """Raise `ValueError` for a model that this engine cannot fit."""
+
+    @property
+    @abc.abstractmethod
+    def remedies(self) -> str:
+        """What to try if the fit comes out no better than a constant, as the end of a sentence."""
 
     @classmethod
     def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:

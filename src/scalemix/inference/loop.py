@@ -38,6 +38,8 @@ class Outcome(NamedTuple):
     state: PyTree
     objective: np.ndarray
     """(models, steps)"""
+    log_likelihood: np.ndarray
+    """(models, steps): the part of the objective that is about the data."""
     score: np.ndarray
     """(models, chunks); empty where nothing was held out."""
     recorded: dict[str, np.ndarray]
@@ -75,6 +77,7 @@ def run(
         best_score=np.full(num_models, -np.inf),
         stale=np.zeros(num_models, int),
         objective=np.zeros((num_models, schedule.num_steps), np.float32),
+        log_likelihood=np.zeros((num_models, schedule.num_steps), np.float32),
         score=np.zeros((num_models, _num_chunks(schedule)), np.float32),
         recorded={},
     )
@@ -109,6 +112,7 @@ def run(
     return Outcome(
         state=memory.state if held_out is None else memory.best,
         objective=memory.objective[:, : memory.done],
+        log_likelihood=memory.log_likelihood[:, : memory.done],
         score=memory.score[:, : num_done if held_out is not None else 0],
         recorded={name: value[:, :num_done] for name, value in memory.recorded.items()},
     )
@@ -127,6 +131,7 @@ class _Memory(NamedTuple):
     best_score: np.ndarray
     stale: np.ndarray
     objective: np.ndarray
+    log_likelihood: np.ndarray
     score: np.ndarray
     recorded: dict[str, np.ndarray]
 
@@ -135,11 +140,12 @@ def _advance(chunks: "_Chunks", memory: _Memory, held_out: Data | None) -> _Memo
     """The memory one chunk later."""
     schedule, done = chunks.schedule, int(memory.done)
     count = min(schedule.chunk_steps, schedule.num_steps - done)
-    state, objective, recorded = chunks.run(memory.state, done, count)
+    state, objective, log_likelihood, recorded = chunks.run(memory.state, done, count)
     if not (np.isfinite(objective).all() and compiled.all_finite(state)):
         raise DivergenceError(chunks.explain(memory.state, done, count))
     index = done // schedule.chunk_steps
     memory.objective[:, done : done + count] = objective
+    memory.log_likelihood[:, done : done + count] = log_likelihood
     for name, value in recorded.items():
         memory.recorded[name][:, index] = value
     memory = memory._replace(state=state, done=np.asarray(done + count))
@@ -182,14 +188,17 @@ class _Chunks:
         self.data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
         self.orders: tuple[list[int], Array] | None = None
 
-    def run(self, state: PyTree, start: int, count: int) -> tuple[PyTree, np.ndarray, dict]:
+    def run(
+        self, state: PyTree, start: int, count: int
+    ) -> tuple[PyTree, np.ndarray, np.ndarray, dict]:
         """So many steps from this one on."""
         data, rows = self._batches(start)
-        state, objective, recorded = compiled.run_chunk(
+        state, *by_step, recorded = compiled.run_chunk(
             self.schedule, self.static, state, self.arrays, data, self.sets, rows,
             self.num_data, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip
-        return state, np.asarray(objective)[:, :count], jax.tree.map(np.asarray, recorded)
+        objective, log_likelihood = (np.asarray(values)[:, :count] for values in by_step)
+        return state, objective, log_likelihood, jax.tree.map(np.asarray, recorded)
 
     def _batches(self, start: int) -> tuple[Data, Array | None]:
         size, steps = self.schedule.batch_size, self.schedule.chunk_steps
@@ -223,7 +232,7 @@ class _Chunks:
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
         data, rows = self._batches(0)
-        _, _, recorded = eqx.filter_eval_shape(
+        *_, recorded = eqx.filter_eval_shape(
             compiled.run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets,
             rows, self.num_data, self.step_keys, jnp.int32(0), jnp.int32(0),
         )  # fmt: skip
@@ -235,11 +244,11 @@ class _Chunks:
         while high - low > 1:
             # Once non-finite, always non-finite: halve the steps that are known to be good.
             middle = (low + high) // 2
-            trial, objective, _ = self.run(state, start, middle)
+            trial, objective, *_ = self.run(state, start, middle)
             good = np.isfinite(objective).all() and compiled.all_finite(trial)
             low, high = (middle, high) if good else (low, middle)
         before = self.run(state, start, low)[0] if low else state
-        after, objective, _ = self.run(state, start, low + 1)
+        after, objective, *_ = self.run(state, start, low + 1)
         found = []
         for when in (before, after):
             values = compiled.magnitudes(

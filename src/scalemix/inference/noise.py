@@ -102,6 +102,12 @@ class NoiseTraining(Training, Engine):
                         f"Uniform with low above 0. Or use another objective."
                     )
 
+    @property
+    def remedies(self) -> str:
+        return (
+            "more steps, a smaller learning_rate, or a prior that lets more of the network through"
+        )
+
     def init(self, model: Model, num_steps: int) -> NoiseState:
         learned = eqx.filter(model, model.learnable())
         return NoiseState(learned, self.build_optimizer(num_steps).init(learned))
@@ -118,19 +124,22 @@ class NoiseTraining(Training, Engine):
         weighting = self.weighting or ("batch" if self.noise_sharing == "batch" else "example")
         parametrization = "hierarchical" if self.deterministic else "expanded"
 
-        def loss(learned: PyTree) -> tuple[Array, Array]:
+        def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
             current = model.with_learned(learned)
             values = self._log_likelihoods(current, batch, key)
             objective = evaluate(self.objective, values, batch.weight, weighting=weighting)
-            return current.penalty(parametrization) / num_data - objective, values
+            negative = current.penalty(parametrization) / num_data - objective
+            return negative, (objective, values)
 
-        (negative, values), slope = jax.value_and_grad(loss, has_aux=True)(state.learned)
+        (negative, (objective, values)), slope = jax.value_and_grad(loss, has_aux=True)(
+            state.learned
+        )
         learned, optimizer = self.descend(state.learned, state.optimizer, slope, num_steps)
         recorded = {}
         if self.record_weights:
             totals = values if weighting == "example" else jnp.sum(values, axis=1, keepdims=True)
             recorded["importance_weights"] = importance_weights(self.objective, totals)
-        return Step(NoiseState(learned, optimizer), -negative, recorded)
+        return Step(NoiseState(learned, optimizer), -negative, objective, recorded)
 
     def _log_likelihoods(self, model: Model, batch: Data, key: PRNGKeyArray) -> Array:
         """`l[s, n]`: draws first, examples second."""
