@@ -1,17 +1,29 @@
 """What survives a crash: checkpoints and resuming."""
 
+import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
+import threading
+import tracemalloc
+import zipfile
+from pathlib import Path
 
 import jax
 import numpy as np
+import optax
 import pytest
 
 import scalemix as sx
-from scalemix.inference import loop
+from scalemix.inference import checkpoint, loop
+from scalemix.inference.batches import stack
+from scalemix.inference.checkpoint import ResumeWarning
+from scalemix.inference.fingerprints import fingerprint
+from scalemix.preparation import hold_out, prepare
 from tests.fitting.common import KEY, METHOD, X, Y, build, reporting, same
 
 
@@ -127,7 +139,7 @@ def test_foreign_checkpoints_are_refused(tmp_path):
     for model, y, method, key, what in [
         (build(), Y, METHOD, jax.random.key(1), "key"),
         (build(), Y + 1e-3 * X[:, 0], METHOD, KEY, "data"),
-        (build(), Y, other, KEY, "method"),
+        (build(), Y, other, KEY, "num_draws"),
         (build(jax.random.key(1)), Y, METHOD, KEY, "model"),
     ]:
         with pytest.raises(ValueError, match=f"another run: not the same {what}\\."):
@@ -137,6 +149,209 @@ def test_foreign_checkpoints_are_refused(tmp_path):
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match="not a checkpoint that can be read"):
         sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True)
+
+
+def started(path, method, model=None, y=Y):
+    """A run of which one chunk is done and kept."""
+
+    def crash(progress):
+        if progress.step == 8:
+            raise RuntimeError("power cut")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sx.fitting, "bar", lambda _: reporting(crash))
+        with pytest.raises(RuntimeError, match="power cut"):
+            sx.fit(model or build(), X, y, method, key=KEY, checkpoint=path, checkpoint_every=1)
+
+
+def training(**settings):
+    return sx.NoiseTraining(**{"steps": 8, "chunk_steps": 4, "num_draws": 2, **settings})
+
+
+def decayed(rate=1e-2, decay=0.9):
+    return optax.adam(optax.exponential_decay(rate, 10, decay))
+
+
+@pytest.mark.parametrize(
+    ("begun", "others"),
+    [
+        (
+            {"optimizer": decayed()},
+            [
+                ({"optimizer": decayed(decay=0.8)}, "optimizer"),
+                ({"optimizer": decayed(rate=2e-2)}, "optimizer"),
+                ({"optimizer": optax.adam(optax.exponential_decay(1e-2, 11, 0.9))}, "optimizer"),
+                ({}, "optimizer"),
+                ({"optimizer": decayed(), "batch_size": 16}, "batch_size"),
+                ({"optimizer": decayed(), "steps": 12, "patience": 3}, "steps, patience"),
+            ],
+        ),
+        (
+            {"learning_rate": lambda step: 0.1 / (1 + step)},
+            [
+                ({"learning_rate": lambda step: 0.2 / (1 + step)}, "learning_rate"),
+                ({"learning_rate": optax.constant_schedule(0.1)}, "learning_rate"),
+                ({"learning_rate": 0.1}, "learning_rate"),
+            ],
+        ),
+    ],
+)  # fmt: skip
+def test_the_setting_that_differs_is_named(tmp_path, begun, others):
+    path = tmp_path / "run.ckpt"
+    started(path, training(**begun))
+    for other, what in others:
+        with pytest.raises(ValueError, match=f"another run: not the same {what}\\."):
+            sx.fit(build(), X, Y, training(**other), key=KEY, checkpoint=path, resume=True)
+
+
+def test_the_same_built_again_goes_on(tmp_path):
+    path = tmp_path / "run.ckpt"
+    started(path, training(optimizer=decayed()))
+    resumed = sx.fit(
+        build(), X, Y, training(optimizer=decayed()), key=KEY, checkpoint=path, resume=True
+    )
+    assert same(sx.fit(build(), X, Y, training(optimizer=decayed()), key=KEY), resumed)
+
+
+def test_held_out_data_count_as_data(tmp_path):
+    """Another target in the rows held out alone leads to another choice of the best state."""
+    path = tmp_path / "run.ckpt"
+    method = training(validation_fraction=0.5)
+    model = build()
+    data, _ = prepare(model, X, Y, None, True)
+    train, held = (stack([part]) for part in hold_out(data, 0.5, KEY))
+    other = held._replace(y=held.y + 1)
+    prints = [
+        fingerprint((method, model), train, part, np.array([30]), np.array([0]), KEY[None])
+        for part in (held, other, None)
+    ]
+    assert prints[0] | {"held-out data": ""} == prints[1] | {"held-out data": ""}
+    assert len({one["held-out data"] for one in prints}) == 3
+    assert not path.exists()
+
+
+def test_settings_within_a_warm_start_have_names():
+    def prints(**settings):
+        method = sx.MCMC(warm_start=sx.VariationalEM(**settings))
+        return fingerprint((method, build()), (), None, np.array([60]), np.array([0]), KEY[None])
+
+    one, other = prints(steps=5), prints(steps=5, optimizer=decayed())
+    assert [name for name in one if one[name] != other[name]] == ["warm_start.optimizer"]
+
+
+def test_what_cannot_be_compared_is_refused_at_the_start(tmp_path):
+    lock = threading.Lock()
+
+    def schedule(step):
+        with lock:
+            return 0.1
+
+    method = training(learning_rate=schedule)
+    with pytest.raises(ValueError, match="learning_rate holds a lock, which cannot be compared"):
+        sx.fit(build(), X, Y, method, key=KEY, checkpoint=tmp_path / "run.ckpt")
+
+
+# ------------------------------------------------------------------------- versions, and bad files
+
+
+def rewritten(path, change=lambda header, arrays: None, save=np.savez):
+    """The checkpoint with another header or other arrays."""
+    with np.load(path) as file:
+        arrays = dict(file)
+    header = json.loads(arrays.pop("header").tobytes())
+    change(header, arrays)
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        save(file, header=text, **arrays)
+
+
+def resume(path, method=None):
+    return sx.fit(build(), X, Y, method or training(), key=KEY, checkpoint=path, resume=True)
+
+
+def test_a_run_begun_under_other_versions_goes_on_and_says_so(tmp_path):
+    path = tmp_path / "run.ckpt"
+    whole = sx.fit(build(), X, Y, training(), key=KEY)
+    started(path, training())
+    with np.load(path) as file:
+        versions = json.loads(file["header"].tobytes())["versions"]
+    assert versions.keys() >= {
+        "python", "scalemix", "jax", "jaxlib", "numpy", "equinox", "optax", "backend",
+    }  # fmt: skip
+    assert versions["jax"] == jax.__version__
+    assert same(whole, resume(path))
+    started_again = tmp_path / "again.ckpt"
+    started(started_again, training())
+    rewritten(started_again, lambda header, _: header["versions"].update(jax="0.1.2"))
+    with pytest.warns(ResumeWarning, match=r"written with jax 0\.1\.2, and this is jax .* bit for"):
+        assert same(whole, resume(started_again))
+
+
+def test_checkpoints_of_version_1_go_on_with_a_warning(tmp_path):
+    """They do not say which optimiser they are of; data and key they do."""
+    path = tmp_path / "run.ckpt"
+    shutil.copy(Path(__file__).parent / "files" / "version1.checkpoint", path)
+    whole = sx.fit(build(), X, Y, training(), key=KEY)
+    with pytest.raises(ValueError, match=r"not the same data\."):
+        sx.fit(build(), X, Y + X[:, 0], training(), key=KEY, checkpoint=path, resume=True)
+    with pytest.warns(ResumeWarning, match="does not say with which optimizer"):
+        resumed = resume(path)
+    np.testing.assert_allclose(whole.history.objective, resumed.history.objective, rtol=1e-4)
+
+
+def huge(header, arrays):
+    arrays["leaf3"] = np.zeros(2**28, np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("change", "save", "reason"),
+    [
+        (huge, np.savez_compressed, "compressed"),
+        (lambda h, a: h.update(version=3), np.savez, "later version"),
+        (lambda h, a: h.update(format="mine"), np.savez, "another program"),
+        (lambda h, a: h.update(fingerprints=[1]), np.savez, "header is damaged"),
+        (lambda h, a: h.update(versions=7), np.savez, "header is damaged"),
+        (lambda h, a: h.update(more="x" * 2**21), np.savez, "header is too long"),
+        (lambda h, a: a.update(leaf3=a["leaf3"][None]), np.savez, "leaf3 is .* does not have"),
+        (lambda h, a: a.pop("leaf3"), np.savez, "does not hold the arrays"),
+    ],
+)
+def test_bad_checkpoints_are_refused_before_they_are_unpacked(tmp_path, change, save, reason):
+    path = tmp_path / "run.ckpt"
+    memory = {"done": np.zeros((), np.int64), "rest": [np.zeros(n, np.float32) for n in range(5)]}
+    checkpoint.write(path, memory, {"data": "d"})
+    assert jax.tree.structure(checkpoint.read(path, memory, {"data": "d"})) == jax.tree.structure(
+        memory
+    )
+    rewritten(path, change, save)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match=f"can be read.*{reason}.*Delete it") as error:
+            checkpoint.read(path, memory, {"data": "d"})
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+    assert str(path) in str(error.value)
+
+
+def test_an_array_that_claims_more_than_it_holds_is_refused(tmp_path):
+    path = tmp_path / "run.ckpt"
+    memory = [np.zeros(5, np.float32)]
+    checkpoint.write(path, memory, {})
+    with zipfile.ZipFile(path) as file:
+        parts = {name: file.read(name) for name in file.namelist()}
+    for name in parts:
+        with zipfile.ZipFile(path, "w") as file:
+            for other, content in parts.items():
+                claimed = re.sub(rb"\(\d+,\), }", b"(9999999999,), }", content)
+                file.writestr(other, claimed if other == name else content)
+        tracemalloc.start()
+        try:
+            with pytest.raises(ValueError, match="not a checkpoint that can be read"):
+                checkpoint.read(path, memory, {})
+            assert tracemalloc.get_traced_memory()[1] < 2**24
+        finally:
+            tracemalloc.stop()
 
 
 @pytest.mark.parametrize("moment", ["chunk", "score", "best"])

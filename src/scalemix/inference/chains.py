@@ -17,6 +17,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 from scalemix.inference import checkpoint as checkpoints
 from scalemix.inference.batches import Data
 from scalemix.inference.engine import DivergenceError
+from scalemix.inference.fingerprints import fingerprint
 from scalemix.inference.loop import Progress
 from scalemix.inference.mcmc import MCMC
 from scalemix.inference.sampler import Transition
@@ -57,11 +58,10 @@ def run(
     `starts` are models with two leading axes, fits and chains, whose values the chains begin with.
     """
     arrays, static = eqx.partition(models, eqx.is_array)
-    programs = method, models
     prints = {}
     if checkpoint is not None:
         sets = np.arange(len(num_rows))
-        prints = checkpoints.fingerprint(programs, data, num_rows, sets, method.num_steps, keys)
+        prints = fingerprint((method, models), data, None, num_rows, sets, keys)
         if checkpoint.exists() and not resume:
             raise ValueError(
                 f"{checkpoint} exists. Pass resume=True to continue that run, or delete it."

@@ -1,79 +1,171 @@
-"""States on disk: written whole or not at all, read without executing anything."""
+"""States on disk: written whole or not at all, read without executing anything.
 
-import hashlib
+A checkpoint is an uncompressed npz file: a header in JSON, and the leaves of the state by number.
+The header holds the digest of each setting, and the versions that the file was written with.
+"""
+
+import contextlib
 import json
-import re
+import warnings
+import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
 from scalemix._files import replacing
+from scalemix._versions import in_words, versions
 
 FORMAT = "scalemix checkpoint"
-VERSION = 1
+VERSION = 2
+# Version 1 knew an optimiser by the name of its functions; of its digests these two still hold.
+READ_BY_VERSION_1 = ("data", "key")
+LARGEST_HEADER = 2**20
+# Differences that one message lists.
+MOST_NAMED = 8
+
+
+class ResumeWarning(UserWarning):
+    """A run goes on, but need not be bit for bit the one that was interrupted."""
 
 
 def write(path: Path, tree: Any, fingerprints: dict[str, str]) -> None:
     """Save the arrays of a tree, replacing any earlier file at once."""
     arrays: dict[str, Any] = {
-        f"leaf{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))
+        f"leaf{i}": np.asarray(leaf, order="C") for i, leaf in enumerate(jax.tree.leaves(tree))
     }
-    header = json.dumps({"format": FORMAT, "version": VERSION, "fingerprints": fingerprints})
+    header = {
+        "format": FORMAT,
+        "version": VERSION,
+        "versions": _environment(),
+        "fingerprints": fingerprints,
+    }
+    text = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with replacing(path) as file:
-        np.savez(file, header=np.frombuffer(header.encode(), np.uint8), **arrays)
+        np.savez(file, header=text, **arrays)
 
 
 def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
     """The tree, if the file is of the run with these fingerprints.
 
-    `like` is a tree of the same form, from which shapes and types are checked.
+    `like` is a tree of the same form, by which shapes and types are checked before any array is
+    read: nothing is allocated that the run would not have.
     """
+    leaves, treedef = jax.tree.flatten(like)
+    with _opened(path) as file:
+        _check_sizes(file, path.stat().st_size)
+        header = _parse_header(_read_header(file))
+    _compare(path, *header, fingerprints)
+    with _opened(path) as file:
+        if len(file.infolist()) != len(leaves) + 1:
+            raise ValueError("it does not hold the arrays of this run")
+        found = [_read_array(file, f"leaf{i}", leaf) for i, leaf in enumerate(leaves)]
+    return jax.tree.unflatten(treedef, found)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The file; whatever its content leads to is one `ValueError` that names it."""
     try:
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            header = json.loads(file["header"].tobytes().decode())
-            found = [file[f"leaf{i}"] for i in range(len(file.files) - 1)]
-        if header["format"] != FORMAT or header["version"] != VERSION:
-            raise ValueError("it is of another program or version")
-        theirs = dict(header["fingerprints"])
+        with path.open("rb") as raw, zipfile.ZipFile(raw) as file:
+            yield file
     except Exception as error:
         raise ValueError(
             f"{path} is not a checkpoint that can be read ({error}). Delete it to start afresh."
         ) from None
-    differing = [name for name, value in fingerprints.items() if theirs.get(name) != value]
-    leaves, treedef = jax.tree.flatten(like)
-    fits = len(found) == len(leaves) and all(
-        f.shape == np.shape(leaf) and f.dtype == leaf.dtype
-        for f, leaf in zip(found, leaves, strict=True)
-    )
-    if differing or not fits:
+
+
+def _check_sizes(file: zipfile.ZipFile, size: int) -> None:
+    """Refuse what unpacks to more than the file is long: ours are not compressed."""
+    members = file.infolist()
+    packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
+    if packed or sum(member.file_size for member in members) > size:
+        raise ValueError("it is compressed, and checkpoints are not")
+
+
+def _read_header(file: zipfile.ZipFile) -> bytes:
+    member = file.getinfo("header.npy")
+    if member.file_size > LARGEST_HEADER:
+        raise ValueError("its header is too long")
+    with file.open(member) as content:
+        shape, dtype = _read_form(content)
+        if len(shape) != 1 or dtype != np.uint8:
+            raise ValueError("its header is no text")
+        text = content.read()
+    if len(text) != shape[0]:
+        raise ValueError("its header is cut short")
+    return text
+
+
+def _parse_header(text: bytes) -> tuple[int, dict[str, Any], dict[str, Any]]:
+    """The format's version, the digests, and the versions that the file was written with."""
+    header = json.loads(text.decode())
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError("it is of another program")
+    version, theirs = header.get("version"), header.get("fingerprints")
+    if version not in (1, VERSION):
+        raise ValueError("it is of a later version of scalemix")
+    written = header.get("versions") if version == VERSION else {}
+    if not isinstance(theirs, dict) or not isinstance(written, dict):
+        raise ValueError("its header is damaged")
+    return version, theirs, written
+
+
+def _compare(
+    path: Path, version: int, theirs: dict[str, Any], written: dict[str, Any], ours: dict[str, str]
+) -> None:
+    """Refuse another run; warn of one that other versions have begun."""
+    names = READ_BY_VERSION_1 if version == 1 else dict.fromkeys([*ours, *theirs])
+    differing = [name for name in names if theirs.get(name) != ours.get(name)]
+    here = _environment()
+    changed = [name for name in {**written, **here} if written.get(name) != here.get(name)]
+    then = in_words({name: str(written[name])[:40] for name in changed if name in written})
+    now = in_words({name: here[name] for name in changed if name in here})
+    told = f"It was written with {then or 'less'}, and this is {now or 'less'}."
+    if differing:
+        # Code of the same text need not be the same code under another version.
+        hint = f" {told}" if written and changed else ""
+        named = ", ".join(name[:40] for name in differing[:MOST_NAMED])
         raise ValueError(
-            f"{path} is a checkpoint of another run: not the same {' and '.join(differing)}. Pass "
-            f"what that run was given, or delete the file to start afresh."
+            f"{path} is a checkpoint of another run: not the same {named}."
+            f"{hint} Pass what that run was given, or delete the file to start afresh."
         )
-    return jax.tree.unflatten(treedef, found)
+    if version == 1:
+        told = (
+            "It is of an earlier version of scalemix, and does not say with which optimizer and "
+            "other settings it was begun: make sure that they are the same."
+        )
+    if changed:
+        warnings.warn(
+            f"{path}: {told} The run goes on from there, but need not be bit for bit the one that "
+            f"was not interrupted.",
+            ResumeWarning,
+            stacklevel=2,
+        )
 
 
-def fingerprint(programs, data, num_rows, sets, schedule, keys) -> dict[str, str]:
-    """Equal for two runs that are the same; where they differ, the name says in what."""
-    engines, models = programs
-    arrays, static = eqx.partition(models, eqx.is_array)
-    return {
-        "model": _digest(eqx.tree_pformat(static), jax.tree.leaves(arrays)),
-        "data": _digest("", [*data, num_rows, sets]),
-        "method": _digest(
-            repr((engines, schedule)), jax.tree.leaves(eqx.filter(engines, eqx.is_array))
-        ),
-        "key": _digest("", [jax.random.key_data(keys)]),
-    }
+def _environment() -> dict[str, str]:
+    """All that the same run may come out differently by."""
+    return {**versions(), "backend": jax.default_backend()}
 
 
-def _digest(description: str, arrays: list[Any]) -> str:
-    # The address of a function says nothing about it and differs between processes.
-    digest = hashlib.sha256(re.sub(r" at 0x[0-9a-f]+", "", description).encode())
-    for array in arrays:
-        array = np.ascontiguousarray(array)
-        digest.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
-    return digest.hexdigest()
+def _read_array(file: zipfile.ZipFile, name: str, like: Any) -> np.ndarray:
+    """The array, which must have the shape and type of another before its content is read."""
+    with file.open(f"{name}.npy") as member:
+        shape, dtype = _read_form(member)
+        if shape != np.shape(like) or dtype != np.dtype(like.dtype):
+            raise ValueError(f"{name} is {dtype}{list(shape)}, which this run does not have")
+        # Copied, for a run fills its histories in place.
+        return np.frombuffer(member.read(), dtype).reshape(shape).copy()
+
+
+def _read_form(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+    """The shape and the type that an array says it has, before any of it is read."""
+    if np.lib.format.read_magic(member) != (1, 0):
+        raise ValueError("an array is of another format")
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
+    if by_columns and len(shape) > 1:
+        raise ValueError("an array is not in the order of its rows")
+    return shape, dtype

@@ -21,6 +21,7 @@ from scalemix.inference import checkpoint as checkpoints
 from scalemix.inference import compiled
 from scalemix.inference.batches import Data
 from scalemix.inference.engine import DivergenceError, Schedule
+from scalemix.inference.fingerprints import fingerprint
 from scalemix.inference.scoring import weighted_mean
 
 
@@ -86,7 +87,7 @@ def run(
         memory.recorded[name] = np.zeros((num_models, _num_chunks(schedule), *shape), dtype)
     prints = {}
     if checkpoint is not None:
-        prints = checkpoints.fingerprint(programs, data, num_rows, sets, schedule, keys)
+        prints = fingerprint(programs, data, held_out, num_rows, sets, keys)
         if checkpoint.exists():
             if not resume:
                 raise ValueError(
