@@ -66,6 +66,7 @@ def _gains(outcome: Outcome, jobs: Sequence[Any], data: Sequence[Data]) -> np.nd
     """
     last = max(1, round(LAST * outcome.log_likelihood.shape[1]))
     seen = outcome.log_likelihood[:, -last:].astype(np.float64)
+    # A mean of nothing but steps that an earlier version took is not a number either.
     means, errors = seen.mean(axis=1), seen.std(axis=1) / np.sqrt(last)
     gains = []
     for mean, error, job in zip(means, errors, jobs, strict=True):

@@ -3,6 +3,8 @@
 import dataclasses
 
 import jax
+import numpy as np
+import optax
 import pytest
 
 import scalemix as sx
@@ -39,3 +41,33 @@ def test_fits_of_several_learning_rates_are_one_program():
     assert num_programs() == before + 1
     for posterior, method, key in zip(together, methods, keys, strict=True):
         close(posterior, sx.fit(model, X, Y, method, key=key))
+
+
+def schedule(rate):
+    return lambda step: rate / (1 + step)
+
+
+@pytest.mark.parametrize(
+    ("setting", "build_it"),
+    [
+        ("optimizer", lambda rate: optax.chain(optax.clip(1.0), optax.sgd(rate))),
+        ("learning_rate", lambda rate: optax.exponential_decay(rate, 10, 0.5)),
+        ("learning_rate", schedule),
+    ],
+)
+def test_an_optimizer_built_alike_is_the_same_program(setting, build_it):
+    model = build(mixture=sx.InverseGamma(3.0, 3.0))
+
+    def run(rate):
+        method = dataclasses.replace(EM, **{setting: build_it(rate)})
+        return weights_of(sx.fit(model, X, Y, method, key=KEY))
+
+    first = run(0.01)
+    before = num_programs()
+    again = run(0.01)
+    assert num_programs() == before
+    assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
+    # Numbers inside a function are part of it.
+    other = run(0.5)
+    assert num_programs() == before + 1
+    assert any(not np.array_equal(a, b) for a, b in zip(first, other, strict=True))

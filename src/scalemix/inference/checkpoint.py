@@ -56,13 +56,15 @@ def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
     leaves, treedef = jax.tree.flatten(like)
     with _opened(path) as file:
         _check_sizes(file, path.stat().st_size)
-        header = _parse_header(_read_header(file))
-    _compare(path, *header, fingerprints)
+        version, theirs, written = _parse_header(_read_header(file))
+    _compare(path, version, theirs, written, fingerprints)
     with _opened(path) as file:
-        if len(file.infolist()) != len(leaves) + 1:
+        num_held = len(file.infolist()) - 1
+        # Version 1 lacks what came last.
+        if num_held != len(leaves) - (version == 1):
             raise ValueError("it does not hold the arrays of this run")
-        found = [_read_array(file, f"leaf{i}", leaf) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(treedef, found)
+        held = [_read_array(file, f"leaf{i}", leaf) for i, leaf in enumerate(leaves[:num_held])]
+    return jax.tree.unflatten(treedef, [*held, *leaves[num_held:]])
 
 
 @contextlib.contextmanager

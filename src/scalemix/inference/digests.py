@@ -8,6 +8,7 @@ alike are the same, in another process too.
 What an installed package gives a name to is known by that name and by the package's version.
 """
 
+import dataclasses
 import functools
 import hashlib
 import importlib.metadata
@@ -55,6 +56,26 @@ def digest(value: Any, name: str) -> str:
             f"holds {what}, which cannot be compared. Make it of functions, numbers and arrays, or "
             f"leave checkpoint= out."
         ) from None
+
+
+@dataclasses.dataclass(frozen=True)
+class SameCode:
+    """A function, or a tuple of functions, that equals every other that does the same.
+
+    JAX compiles a program anew for a function that is not equal to the last.
+    """
+
+    function: Any = dataclasses.field(compare=False)
+    digest: str
+
+
+@functools.lru_cache(maxsize=64)
+def by_what_it_does(function: Any) -> SameCode:
+    """The function, comparable by its code; by itself where that cannot be told."""
+    try:
+        return SameCode(function, digest(function, "a function"))
+    except ValueError:
+        return SameCode(function, f"at {id(function)}")
 
 
 class _UnknownError(Exception):

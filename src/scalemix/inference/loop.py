@@ -78,9 +78,9 @@ def run(
         best_score=np.full(num_models, -np.inf),
         stale=np.zeros(num_models, int),
         objective=np.zeros((num_models, schedule.num_steps), np.float32),
-        log_likelihood=np.zeros((num_models, schedule.num_steps), np.float32),
         score=np.zeros((num_models, _num_chunks(schedule)), np.float32),
         recorded={},
+        log_likelihood=np.full((num_models, schedule.num_steps), np.nan, np.float32),
     )
     chunks = _Chunks(arrays, static, data, num_rows, sets, schedule, keys)
     for name, shape, dtype in chunks.recorded_arrays(state):
@@ -132,9 +132,10 @@ class _Memory(NamedTuple):
     best_score: np.ndarray
     stale: np.ndarray
     objective: np.ndarray
-    log_likelihood: np.ndarray
     score: np.ndarray
     recorded: dict[str, np.ndarray]
+    log_likelihood: np.ndarray
+    """Not a number for the steps of a run that an earlier version began, which kept none."""
 
 
 def _advance(chunks: "_Chunks", memory: _Memory, held_out: Data | None) -> _Memory:

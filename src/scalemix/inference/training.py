@@ -7,6 +7,8 @@ import jax
 import optax
 from jaxtyping import PyTree
 
+from scalemix.inference.digests import SameCode, by_what_it_does
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Training:
@@ -38,15 +40,24 @@ class Training:
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
         """The settings that are data, and the others by name: an engine is a pytree of these."""
-        names = [field.name for field in dataclasses.fields(self) if field.name not in self.data]
-        children = tuple(getattr(self, name) for name in self.data)
-        return children, tuple((name, getattr(self, name)) for name in names)
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        functions = {
+            name: by_what_it_does(value)
+            for name, value in given.items()
+            if callable(value) or (name == "optimizer" and value is not None)
+        }
+        children = tuple(None if name in functions else given[name] for name in self.data)
+        plain = {name: value for name, value in given.items() if name not in self.data}
+        return children, tuple((plain | functions).items())
 
     @classmethod
     def tree_unflatten(cls, settings: tuple[tuple[str, Any], ...], children: Any) -> Self:
         """An engine of settings that need no check, since JAX puts tracers there."""
+        values = {n: v.function if isinstance(v, SameCode) else v for n, v in settings}
+        for name, child in zip(cls.data, children, strict=True):
+            values.setdefault(name, child)
         new = object.__new__(cls)
-        for name, value in (*settings, *zip(cls.data, children, strict=True)):
+        for name, value in values.items():
             object.__setattr__(new, name, value)
         return new
 
