@@ -141,7 +141,7 @@ def _try_out(
     ran = run_jobs(jobs, [part for part, _ in parts], None, progress=progress)
     which = np.array([job.which for job in jobs])
     keys = jnp.stack([job.key for job in jobs])
-    log_probs = {
+    log_probs: dict[bool, Any] = {
         False: held_out_scores(
             ran.programs, ran.outcome.state, held_out, which, keys, NUM_SCORED
         ).log_prob
