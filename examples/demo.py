@@ -86,7 +86,10 @@ def picture(path: Path, key: jax.Array) -> None:
         # Dropping the one input there is would leave nothing to learn from: noise on the rest.
         prior = {"layers.1": sx.ARD(mixture, scale=3.0)}
         model = sx.Model(network, prior, sx.likelihoods.Gaussian())
-        method = sx.NoiseTraining("importance_weighted", steps=3000, learning_rate=0.02)
+        # Fresh noise for each row, in training as in prediction.
+        method = sx.NoiseTraining(
+            "importance_weighted", noise_sharing="example", steps=3000, learning_rate=0.02
+        )
         predictive = sx.fit(model, x, y, method, key=key).predict(grid)
         lower, upper = predictive.interval(0.9)
         below.fill_between(grid[:, 0], lower, upper, alpha=0.25, label="90% interval")

@@ -137,7 +137,8 @@ def test_methods_that_differ_in_more_are_refused():
 
 def test_objectives_run_side_by_side():
     names = ("lower_bound", "importance_weighted", "tail_adaptive")
-    methods = [sx.NoiseTraining(n, num_draws=3, steps=40, record_weights=True) for n in names]
+    shared = {"num_draws": 3, "steps": 40, "record_weights": True, "noise_sharing": "example"}
+    methods = [sx.NoiseTraining(n, **shared) for n in names]
     keys = jnp.stack([KEY] * 3)
     together = sx.fit_many(build(), [X] * 3, [Y] * 3, methods, keys=keys)
     for posterior, method in zip(together, methods, strict=True):
@@ -151,7 +152,13 @@ def test_objectives_run_side_by_side():
     assert not np.allclose(
         together[0].model.weights["layers.0"], together[1].model.weights["layers.0"]
     )
-    odd = [methods[0], sx.NoiseTraining("hierarchical", num_draws=3, steps=40, record_weights=True)]
+    odd = [methods[0], sx.NoiseTraining("hierarchical", **shared)]
     model = build(mixture=sx.InverseGamma(3.0, 3.0))
     with pytest.raises(ValueError, match="method 1 differs from method 0 in more"):
         sx.fit_many(model, [X, X], [Y, Y], odd, keys=keys[:2])
+
+
+def test_objectives_that_share_draws_otherwise_are_refused():
+    methods = [sx.NoiseTraining(n, steps=40) for n in ("lower_bound", "importance_weighted")]
+    with pytest.raises(ValueError, match="Method 0, lower_bound, has draws for each example; "):
+        sx.fit_many(build(), [X, X], [Y, Y], methods, keys=jax.random.split(KEY, 2))

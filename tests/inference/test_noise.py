@@ -1,5 +1,7 @@
 """Noise training from end to end."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -8,6 +10,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.networks import MLP, ResNet
+from scalemix.recipes import Recipe
 from tests.mixtures.cases import CASES
 
 KEY = jax.random.key(0)
@@ -85,14 +88,43 @@ def test_the_noise_level_is_learned():
     assert fine < 0.5 * coarse
 
 
-def test_importance_weights_can_be_recorded():
+@pytest.mark.parametrize(("sharing", "num_weighing"), [(None, 1), ("batch", 1), ("example", 32)])
+def test_importance_weights_can_be_recorded(sharing, num_weighing):
     method = sx.NoiseTraining(
-        "importance_weighted", steps=25, chunk_steps=10, num_draws=4, record_weights=True
-    )
+        "importance_weighted", steps=25, chunk_steps=10, num_draws=4, record_weights=True,
+        noise_sharing=sharing,
+    )  # fmt: skip
     weights = sx.fit(mlp_model(), X, Y, method, key=KEY).history.recorded["importance_weights"]
-    assert weights.shape == (3, 4, 32)
+    assert weights.shape == (3, 4, num_weighing)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-5)
     assert weights.std() > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "sharing"),
+    [
+        ({"objective": "lower_bound"}, "example"),
+        ({"objective": "tail_adaptive"}, "example"),
+        ({"objective": "importance_weighted"}, "batch"),
+        ({"objective": "importance_weighted", "noise_sharing": "example"}, "example"),
+        ({"objective": "importance_weighted", "weighting": "example"}, "example"),
+        ({"objective": "importance_weighted", "weighting": "batch"}, "batch"),
+        ({"objective": "lower_bound", "noise_sharing": "batch"}, "batch"),
+        ({"objective": "tail_adaptive", "weighting": "batch"}, "example"),
+    ],
+)
+def test_who_shares_a_draw_follows_the_objective_unless_said(settings, sharing):
+    method = sx.NoiseTraining(**settings)
+    assert method.sharing == sharing
+    # Another objective brings its own default, unless it was said.
+    other = dataclasses.replace(method, objective="lower_bound")
+    assert other.sharing == settings.get("noise_sharing", "example")
+
+
+def test_estimators_follow_the_objective():
+    for objective, sharing in (("importance_weighted", "batch"), ("tail_adaptive", "example")):
+        recipe = Recipe(inference="noise", objective=objective)
+        assert recipe._noise_training(100).sharing == sharing
 
 
 def test_the_penalty_counts_once_per_datum():
@@ -131,6 +163,7 @@ def test_sample_weights_are_repetitions():
         ({"objective": "elbo"}, "objective must be one of lower_bound"),
         ({"num_draws": 0}, "num_draws must be at least 1"),
         ({"noise_sharing": "none"}, "noise_sharing must be"),
+        ({"weighting": "none"}, "weighting must be"),
         ({"noise_sharing": "batch", "weighting": "example"}, "only be weighed by the batch"),
         ({"steps": 10, "epochs": 2}, "steps or epochs, not both"),
         ({"steps": 0}, "steps must be a positive whole number"),

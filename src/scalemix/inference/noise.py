@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
@@ -24,6 +24,7 @@ from scalemix.inference.training import Training
 from scalemix.model import Model
 
 ObjectiveName = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
+Sharing = Literal["example", "batch"]
 
 
 class NoiseState(NamedTuple):
@@ -40,14 +41,22 @@ class NoiseTraining(Training, Engine):
 
     `lower_bound` is dropout as everyone knows it. `importance_weighted` is a tighter bound.
     `tail_adaptive` weighs draws by rank. `hierarchical` has no noise in the network: the penalty
-    holds its effect. `noise_sharing` says who shares a draw, and `weighting` who weighs them: each
-    example for itself unless a draw is shared by the batch. With `record_weights` the posterior's
-    history holds the importance weights of the last step of every chunk.
+    holds its effect.
+
+    `noise_sharing` says who shares a draw, `weighting` who weighs the draws. Unless given, they
+    follow the objective. For `importance_weighted` a draw is one for all rows of a batch, and the
+    batch weighs it as a whole: noise belongs to the weights, and that is a bound on the likelihood
+    of the batch with the noise averaged out. With `noise_sharing="example"` each row is a mixture
+    of its own, which is another model: see `scalemix.inference.objectives`. For the other
+    objectives each example has draws of its own, and weighs them for itself, as dropout is used.
+
+    With `record_weights` the posterior's history holds the importance weights of the last step of
+    every chunk.
     """
 
     objective: ObjectiveName = "lower_bound"
     num_draws: int = 10
-    noise_sharing: Literal["example", "batch"] = "example"
+    noise_sharing: Sharing | None = None
     weighting: Weighting | None = None
     record_weights: bool = False
 
@@ -61,11 +70,13 @@ class NoiseTraining(Training, Engine):
             )
         if self.num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {self.num_draws}.")
-        if self.noise_sharing not in ("example", "batch"):
+        if self.noise_sharing not in (None, *get_args(Sharing)):
             raise ValueError(
                 f"noise_sharing must be 'example' or 'batch', got {self.noise_sharing!r}. A "
                 f"network that takes a whole sequence as one example has one draw for it."
             )
+        if self.weighting not in (None, *get_args(Weighting)):
+            raise ValueError(f"weighting must be 'example' or 'batch', got {self.weighting!r}.")
         if self.noise_sharing == "batch" and self.weighting == "example":
             raise ValueError("A draw shared by the batch can only be weighed by the batch.")
 
@@ -74,12 +85,33 @@ class NoiseTraining(Training, Engine):
         """Whether the network is trained, and predicts, without noise."""
         return isinstance(self.objective, str) and self.objective == "hierarchical"
 
+    @property
+    def sharing(self) -> Sharing:
+        """Who shares a draw, where the objective decides unless it was said."""
+        if self.noise_sharing is not None:
+            return self.noise_sharing
+        by_batch = self.objective == "importance_weighted" and self.weighting != "example"
+        return "batch" if by_batch else "example"
+
     @classmethod
     def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
-        names = [getattr(engine, "objective", None) for engine in engines]
+        if not all(isinstance(engine, cls) for engine in engines):
+            return list(engines)
+        # An objective that is data can no longer decide who shares a draw.
+        engines = [dataclasses.replace(engine, noise_sharing=engine.sharing) for engine in engines]
+        names = [engine.objective for engine in engines]
         # With one objective for all, its name: the others need not be computed.
         if len(set(names)) == 1 or not set(names) <= set(OF_DRAWS):
-            return list(engines)
+            return engines
+        first = engines[0]
+        for i, engine in enumerate(engines):
+            if engine.noise_sharing != first.noise_sharing:
+                raise ValueError(
+                    f"Fits that run together share their noise alike. Method 0, "
+                    f"{first.objective}, has draws for each {first.noise_sharing}; method {i}, "
+                    f"{engine.objective}, for each {engine.noise_sharing}. Give both the same "
+                    f"noise_sharing, or fit them apart."
+                )
         places = [np.asarray(OF_DRAWS.index(str(name)), np.int32) for name in names]
         return [
             eqx.tree_at(lambda e: e.objective, engine, place)
@@ -121,7 +153,7 @@ class NoiseTraining(Training, Engine):
         num_steps: int,
         key: PRNGKeyArray,
     ) -> Step:
-        weighting = self.weighting or ("batch" if self.noise_sharing == "batch" else "example")
+        weighting = self.weighting or self.sharing
         parametrization = "hierarchical" if self.deterministic else "expanded"
 
         def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
@@ -146,10 +178,10 @@ class NoiseTraining(Training, Engine):
         if self.deterministic:
             outputs = jax.vmap(model.network)(batch.x)[None]
         else:
-            per_draw = () if self.noise_sharing == "batch" else batch.weight.shape
+            per_draw = () if self.sharing == "batch" else batch.weight.shape
             scales = model.draw((self.num_draws, *per_draw), key=key)
             outputs = jax.vmap(
-                lambda drawn: model.outputs(batch.x, drawn, noise_sharing=self.noise_sharing)
+                lambda drawn: model.outputs(batch.x, drawn, noise_sharing=self.sharing)
             )(scales)
         log_prob = jax.vmap(model.likelihood.log_prob)
         return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)

@@ -5,6 +5,23 @@
 `"batch"` a draw is one for the whole batch, and its log-likelihood is the batch's sum. Every
 objective is per datum: divided by the number of examples, or by the sum of `example_weights`
 (zero for padding).
+
+The lower bound is the same either way, in the mean over draws. Importance weights are not: with
+more and more draws they tend
+
+- by batch to `log E p(y | X, Xi)`: one noise for all rows, as a prior on weights has it. That is
+  the marginal MAP objective, and the paper's equation;
+- by example to `sum_n log E p(y_n | x_n, Xi)`: noise of its own for each row, a mixture. There the
+  network uses the noise, and learns to be right under some draws for some rows. This is no bound on
+  the first, nor the first on this.
+
+So `NoiseTraining` weighs by batch for importance weights, and by example for the others.
+
+Of a batch of B out of N rows the sum is the batch's own. A step then maximises, but for the few
+draws, the likelihood of these B rows under one noise: for B = N the paper's equation, for B = 1 by
+example. A sum scaled up by N / B, for all rows, would be no bound: the logarithm of a mean of
+exponentials is convex, and lies above the marginal MAP objective in the mean over batches. It would
+also let the luck of a batch's rows choose one draw, as if it had been seen N / B times.
 """
 
 from collections.abc import Callable

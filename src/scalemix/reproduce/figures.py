@@ -56,9 +56,11 @@ def importance_weights(folder: Path, plan: Plan, progress: bool | None) -> None:
     steps = min(plan.steps, 5000)
     for axis, (title, objective, rate), colour in zip(axes, panels, COLOURS, strict=False):
         network = MLP(found.x.shape[1], "scalar", 50, 1, key=jax.random.key(0))
+        # Weights of each example, as the released code has them.
         method: Any = NoiseTraining(
-            objective, steps=steps, num_draws=10, record_weights=True, chunk_steps=steps // 20
-        )
+            objective, steps=steps, num_draws=10, record_weights=True, chunk_steps=steps // 20,
+            noise_sharing="example",
+        )  # fmt: skip
         posterior = fit(
             Model(network, ARD(Bernoulli(1 - rate)), Gaussian()),
             found.x[train],

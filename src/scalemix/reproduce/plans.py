@@ -4,6 +4,8 @@ import dataclasses
 from typing import Any
 
 LARGE = 5000
+# Units of a hidden layer.
+WIDTH = 50
 
 
 @dataclasses.dataclass(frozen=True)

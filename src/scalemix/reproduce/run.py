@@ -6,7 +6,8 @@ from typing import Any
 
 from scalemix import data
 from scalemix.data import Dataset
-from scalemix.reproduce.cells import TABLES, Split, measure
+from scalemix.reproduce.cells import TABLES, measure
+from scalemix.reproduce.dropout import Split
 from scalemix.reproduce.figures import FIGURES
 from scalemix.reproduce.page import write_tables
 from scalemix.reproduce.plans import Plan

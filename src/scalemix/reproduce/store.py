@@ -27,7 +27,7 @@ class Store:
         if self.path.exists():
             try:
                 found = json.loads(self.path.read_text())
-                theirs = found["plan"]
+                theirs, _ = found["plan"], found["cells"]
             except (ValueError, KeyError, TypeError):
                 raise ValueError(
                     f"{self.path} is no results file of a reproduction. Delete it, or choose "
@@ -38,7 +38,7 @@ class Store:
                     f"{self.path} holds results of another plan ({theirs.get('name')!r}, not "
                     f"{plan.name!r}). Delete it, or choose another folder."
                 )
-            self.content = found
+            self.content = found | {"cells": _renamed(found["cells"])}
 
     def holds(self, name: str) -> bool:
         """Whether a cell is finished."""
@@ -49,6 +49,14 @@ class Store:
         self.content["cells"].update(cells)
         with replacing(self.path) as file:
             file.write((json.dumps(self.content, indent=1) + "\n").encode())
+
+
+def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
+    """Cells by their present names. Importance weights used to be by example and to say nothing."""
+    return {
+        f"{name}_by_example" if name.endswith("/importance_weighted") else name: cell
+        for name, cell in cells.items()
+    }
 
 
 def _commit() -> str:

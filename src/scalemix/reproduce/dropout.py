@@ -1,0 +1,158 @@
+"""Table 1: one hidden layer of 50 under Bernoulli noise, by several objectives."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scalemix.data import Dataset
+from scalemix.fitting import Job, fit_many, run_jobs
+from scalemix.inference import NoiseTraining
+from scalemix.inference.batches import Data, stack
+from scalemix.inference.compiled import held_out_scores
+from scalemix.likelihoods import Gaussian
+from scalemix.mixtures import Bernoulli
+from scalemix.model import Model
+from scalemix.networks import MLP
+from scalemix.posterior import Posterior
+from scalemix.preparation import hold_out, prepare
+from scalemix.reproduce.given_rows import given_rows, held_out_log_probs
+from scalemix.reproduce.plans import WIDTH, Plan
+from scalemix.stacking import NUM_SCORED
+from scalemix.structures import ARD
+
+Split = tuple[np.ndarray, np.ndarray]
+
+
+class Kind(NamedTuple):
+    """An objective, who shares a draw, and what noise predicts."""
+
+    objective: Any
+    sharing: Any
+    given_rows: bool = False
+    """Whether predictions take noise given the rows of training, or from the prior as dropout."""
+
+
+KINDS = {
+    "lower_bound": Kind("lower_bound", "example"),
+    "importance_weighted_by_example": Kind("importance_weighted", "example"),
+    "tail_adaptive": Kind("tail_adaptive", "example"),
+    "importance_weighted_by_batch": Kind("importance_weighted", "batch"),
+    "importance_weighted_given_rows": Kind("importance_weighted", "batch", given_rows=True),
+}
+# Those that share draws alike are one program.
+GROUPS = [
+    tuple(name for name, kind in KINDS.items() if kind.sharing == sharing)
+    for sharing in ("example", "batch")
+]
+# What dropout's choice is made among: the rate of dropping, and the least noise of the target in
+# its standard deviations. A noise level that is only learned comes out too low where the network
+# overfits; grid searches of the literature choose it on held-out rows.
+DROP_RATES = (0.005, 0.01, 0.05, 0.1)
+NOISE_FLOORS = (0.001, 0.1, 0.3)
+CHOICES = [{"drop": d, "noise_floor": f} for d in DROP_RATES for f in NOISE_FLOORS]
+PRIOR_SCALE = 10.0
+NUM_DRAWS = 10
+
+
+class Fitted(NamedTuple):
+    """A posterior for each split, and what was chosen for it inside its training set."""
+
+    posteriors: list[Posterior]
+    chosen: list[dict[str, float]]
+
+
+def fit_dropout(
+    data: Dataset,
+    splits: Sequence[Split],
+    plan: Plan,
+    names: Sequence[str],
+    progress: bool | None,
+) -> dict[str, Fitted]:
+    """Fits of each split by methods that share draws alike.
+
+    All splits, objectives and choices are tried as one program, and what was chosen trains as
+    another.
+    """
+    num = len(splits)
+    training = plan.training(len(splits[0][0]))
+    methods: dict[str, NoiseTraining] = {}
+    for name in names:
+        objective, sharing, _ = KINDS[name]
+        methods[name] = NoiseTraining(
+            objective, num_draws=NUM_DRAWS, noise_sharing=sharing, **training
+        )
+    keys = jax.random.split(jax.random.key(1), num)
+    options = [_options(data.x.shape[1], key) for key in keys]
+    xs, ys = ([values[rows] for rows, _ in splits] for values in (data.x, data.y))
+    prepared = [prepare(options[0][0], x, y, None, True)[0] for x, y in zip(xs, ys, strict=True)]
+    scores = _try_out(options, methods, prepared, plan.held_out, progress)
+    best = {name: of_method.argmax(axis=1) for name, of_method in scores.items()}
+    posteriors = fit_many(
+        [options[i][best[name][i]] for name in names for i in range(num)],
+        xs * len(names),
+        ys * len(names),
+        [method for method in methods.values() for _ in splits],
+        keys=jnp.concatenate([keys] * len(names)),
+        progress=progress,
+    )
+    found = {}
+    for m, name in enumerate(names):
+        mine = posteriors[m * num : (m + 1) * num]
+        if KINDS[name].given_rows:
+            mine = [given_rows(*one) for one in zip(mine, prepared, keys, strict=True)]
+        found[name] = Fitted(mine, [CHOICES[c] for c in best[name]])
+    return found
+
+
+def _options(num_inputs: int, key: Any) -> list[Model]:
+    """The models of one split among which is chosen."""
+    network = MLP(num_inputs, "scalar", WIDTH, 1, key=key)
+    return [
+        Model(
+            network,
+            ARD(Bernoulli(1 - c["drop"]), scale=PRIOR_SCALE),
+            Gaussian(floor=c["noise_floor"]),
+        )
+        for c in CHOICES
+    ]
+
+
+def _try_out(
+    options: Sequence[Sequence[Model]],
+    methods: dict[str, NoiseTraining],
+    data: Sequence[Data],
+    fraction: float,
+    progress: bool | None,
+) -> dict[str, np.ndarray]:
+    """The score of each choice on held-out rows of training, (splits, choices) by method."""
+    split_keys, trial_keys = (jax.random.split(jax.random.key(i), len(data)) for i in (3, 2))
+    parts = [hold_out(one, fraction, key) for one, key in zip(data, split_keys, strict=True)]
+    train, held_out = (stack(sets) for sets in zip(*parts, strict=True))
+    # Methods that differ only in how they predict are tried by one fit.
+    fits = dict.fromkeys(methods.values())
+    jobs = [
+        Job(model, method, i, jax.random.fold_in(trial_keys[i], c))
+        for i, of_split in enumerate(options)
+        for c, (method, model) in enumerate((m, model) for m in fits for model in of_split)
+    ]
+    ran = run_jobs(jobs, [part for part, _ in parts], None, progress=progress)
+    which = np.array([job.which for job in jobs])
+    keys = jnp.stack([job.key for job in jobs])
+    log_probs: dict[bool, Any] = {
+        False: held_out_scores(
+            ran.programs, ran.outcome.state, held_out, which, keys, NUM_SCORED
+        ).log_prob
+    }
+    if any(KINDS[name].given_rows for name in methods):
+        models = ran.programs[1].with_learned(ran.outcome.state.learned)
+        log_probs[True] = held_out_log_probs(models, train, held_out, which, keys)
+    found = {}
+    for name, method in methods.items():
+        seen = held_out.weight[which] > 0
+        means = np.sum(np.where(seen, log_probs[KINDS[name].given_rows], 0.0), axis=1)
+        table = (means / seen.sum(axis=1)).reshape(len(data), len(fits), len(CHOICES))
+        found[name] = table[:, list(fits).index(method)]
+    return found
