@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
-from scalemix.calibration import level
+from scalemix.calibration import tail_probability
 from scalemix.likelihoods import Likelihood
 from scalemix.scaling import Scaling
 
@@ -23,6 +23,9 @@ LEAST_ROWS = 64
 # Draws go through the network side by side until they make up so many rows.
 ROWS_TOGETHER = 2048
 BISECTIONS = 60
+# Ends of distributions are looked for within sinh(FARTHEST) spreads: the square of that is still a
+# number in single precision.
+FARTHEST = 44.0
 
 
 class Drawn(NamedTuple):
@@ -97,9 +100,7 @@ class Predictive:
         """The value that a target exceeds with probability 1 - q, for each row."""
         if not (isinstance(q, float | np.floating) and 0 < q < 1):
             raise ValueError(f"A quantile's level is one number in (0, 1), got {q!r}.")
-        levels = np.full(len(self), q, self._float)
-        (value,) = self._stream(_quantile, levels)
-        return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
+        return self._end(1 - q, upper=True) if q > 0.5 else self._end(q, upper=False)
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The lower and upper ends of the central interval of this probability.
@@ -110,8 +111,15 @@ class Predictive:
         """
         if not 0 < probability < 1:
             raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
-        tail = 0.5 * (1 - level(probability, self._regime.score_spread))
-        return self.quantile(tail), self.quantile(1 - tail)
+        tail = tail_probability(probability, self._regime.score_spread)
+        return self._end(tail, upper=False), self._end(tail, upper=True)
+
+    def _end(self, tail: float, *, upper: bool) -> np.ndarray:
+        """The value beyond which a target lies with this probability, above or below."""
+        # Less than the least number tells no end from another.
+        tails = np.full(len(self), max(tail, np.finfo(self._float).tiny), self._float)
+        (value,) = self._stream(_upper_end if upper else _lower_end, tails)
+        return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
 
     def absolute_error(self, y: Any) -> np.ndarray:
         """`mean_s |y - f_s(x)|` for each row: the error of single draws, not of their mean."""
@@ -251,8 +259,22 @@ def _absolute_error(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
     return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - means)),)
 
 
-def _quantile(draws: _Draws, outputs: Array, level: Array) -> tuple[Array]:
-    """The root of `cdf(y) = level`, by bisection."""
+def _lower_end(draws: _Draws, outputs: Array, tail: Array) -> tuple[Array]:
+    """The root of `cdf(y) = tail`."""
+    return _root(draws, outputs, lambda y: _cdf(draws, outputs, y)[0] < tail)
+
+
+def _upper_end(draws: _Draws, outputs: Array, tail: Array) -> tuple[Array]:
+    """The root of `sf(y) = tail`: near one a cdf in single precision tells nothing any more."""
+
+    def above(y: Array) -> Array:
+        return jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
+
+    return _root(draws, outputs, lambda y: above(y) > tail)
+
+
+def _root(draws: _Draws, outputs: Array, is_low: Callable[[Array], Array]) -> tuple[Array]:
+    """Where `is_low` ceases to hold, by bisection."""
     mean, between, within = _moments(draws, outputs)
     spread = jnp.sqrt(between + within)
     spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
@@ -264,11 +286,10 @@ def _quantile(draws: _Draws, outputs: Array, level: Array) -> tuple[Array]:
     def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
-        (below,) = _cdf(draws, outputs, at(middle))
-        is_low = below < level
-        return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
+        low_there = is_low(at(middle))
+        return jnp.where(low_there, middle, low), jnp.where(low_there, high, middle)
 
-    ends = jnp.full_like(mean, -30.0), jnp.full_like(mean, 30.0)
+    ends = jnp.full_like(mean, -FARTHEST), jnp.full_like(mean, FARTHEST)
     low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
