@@ -39,6 +39,11 @@ class Networks(eqx.Module):
         """How many draws a prediction takes if nothing is said."""
         return 100
 
+    @property
+    def num_places(self) -> int:
+        """How many indices stand for something of their own; draws of others repeat these."""
+        return 1
+
     @abc.abstractmethod
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         """The network of one draw, and the likelihood that goes with it."""
@@ -137,6 +142,10 @@ class SampledNetworks(Networks):
         return self.positions.shape[0] * self.positions.shape[1]
 
     @property
+    def num_places(self) -> int:
+        return self.num_samples
+
+    @property
     def default_draws(self) -> int:
         return min(self.num_samples, 1000)
 
@@ -211,6 +220,11 @@ class Ensemble(eqx.Module):
     def default_draws(self) -> int:
         # As many for each member.
         return self.num_members * math.ceil(self.member(0).default_draws / self.num_members)
+
+    @property
+    def num_places(self) -> int:
+        """Those of each member."""
+        return self.num_members * self.member(0).num_places
 
     def member(self, index: int | Array) -> Networks:
         """The networks of one member."""

@@ -39,13 +39,15 @@ class Regime(NamedTuple):
     """Where outputs come from and what they mean."""
 
     draw: Callable[[Array, PRNGKeyArray], Drawn]
-    """(index, key) -> one draw."""
+    """(index, key) -> one draw. An index is a place among what can be drawn from."""
     likelihood: Likelihood
     """The kind of likelihood, for its number of outputs and its type of target."""
     scaling: Scaling
     key: PRNGKeyArray
     score_spread: float = 1.0
     """The spread of normal scores on held-out rows: see `scalemix.calibration`."""
+    num_places: int = 1
+    """How many indices there are before draws come round again."""
 
 
 class Predictive:
@@ -55,8 +57,10 @@ class Predictive:
     they could not. Arrays have one entry a row; for classes, one a row and class.
     """
 
-    def __init__(self, regime: Regime, x: np.ndarray, num_draws: int):
+    def __init__(self, regime: Regime, x: np.ndarray, num_draws: int, indices: Array | None = None):
         self.num_draws = num_draws
+        # One after the other, so that all places have their share, unless said otherwise.
+        self._indices = jnp.arange(num_draws) if indices is None else indices
         self._regime, self._x = regime, x
         self._float = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32
 
@@ -128,12 +132,18 @@ class Predictive:
         return self._stream(_absolute_error, self._targets(y))[0] * self._regime.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
-        """Targets, `(num, rows)`: of a network drawn anew for each."""
+        """Targets, `(num, rows)`, each along the first axis of a network drawn anew.
+
+        Draws are independent: that of an ensemble is of a member chosen at random, and that of
+        chains of any of their samples.
+        """
         key = check_key(key, "key")
         if num < 1:
             raise ValueError(f"num must be at least 1, got {num}.")
-        draws = Predictive(self._regime._replace(key=key), self._x, num)
-        sampler = _Sampler(jax.random.fold_in(key, 1))
+        place_key, network_key, target_key = jax.random.split(key, 3)
+        places = jax.random.randint(place_key, (num,), 0, self._regime.num_places)
+        draws = Predictive(self._regime._replace(key=network_key), self._x, num, places)
+        sampler = _Sampler(target_key)
         (samples,) = draws._stream(sampler, np.arange(len(self), dtype=np.uint32))
         scaling = self._regime.scaling
         # Draws first in the result, rows second, as in the objectives.
@@ -173,7 +183,7 @@ class Predictive:
                 for a in (x, *(a[rows] for a in by_row))
             )
             drawn = _outputs(
-                regime.draw, regime.likelihood.num_outputs, self.num_draws, regime.key, x
+                regime.draw, regime.likelihood.num_outputs, self._indices, regime.key, x
             )
             found = _summarise(statistic, *drawn, *beside)
             # Double precision from here on, where targets are shifted back to their own units.
@@ -189,7 +199,7 @@ def _widen(values: np.ndarray) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _outputs(draw, num_outputs: int, num_draws: int, key, x: Any) -> "tuple[_Draws, Array]":
+def _outputs(draw, num_outputs: int, indices: Array, key, x: Any) -> "tuple[_Draws, Array]":
     """The likelihoods and outputs of all draws. Draws are the same for every block."""
 
     def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
@@ -197,7 +207,8 @@ def _outputs(draw, num_outputs: int, num_draws: int, key, x: Any) -> "tuple[_Dra
         outputs = jax.vmap(network)(x).reshape(x.shape[0], num_outputs)
         return outputs, eqx.filter(likelihood, eqx.is_array)
 
-    places = jnp.arange(num_draws), jax.random.split(key, num_draws)
+    num_draws = len(indices)
+    places = indices, jax.random.split(key, num_draws)
     together = _group(num_draws, max(1, ROWS_TOGETHER // max(x.shape[0], 1)))
     outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
     fixed = eqx.filter(draw(places[0][0], places[1][0]).likelihood, eqx.is_array, inverse=True)
