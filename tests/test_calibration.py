@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
+from scipy.stats import t as student_t
 
 import scalemix as sx
-from scalemix.calibration import LARGEST_SCORE, ROWS_BELIEVED, level, score_spread
+from scalemix.calibration import LARGEST_SCORE, ROWS_BELIEVED, score_spread, tail_probability
 from scalemix.distributions import OneNetwork
 from scalemix.networks import MLP
 from scalemix.posterior import History
@@ -27,7 +28,7 @@ def test_the_spread_of_normal_scores_is_found_and_undone(spread):
     assert found == pytest.approx(spread, abs=slack)
     fresh = norm.cdf(spread * rng.normal(size=num))
     for probability in (0.5, 0.9, 0.99):
-        inside = np.abs(2 * fresh - 1) <= level(probability, found)
+        inside = np.abs(2 * fresh - 1) <= 1 - 2 * tail_probability(probability, found)
         # Of the share, and of the spread: coverage moves by at most 2 z phi(z) = .484 of it.
         error = np.sqrt(probability * (1 - probability) / num) + 0.484 / np.sqrt(2 * num)
         assert inside.mean() == pytest.approx(probability, abs=4 * error + ROWS_BELIEVED / num)
@@ -58,24 +59,57 @@ def test_few_rows_change_little():
 
 @settings(derandomize=True, max_examples=100)
 @given(st.floats(0.01, 0.99), st.floats(0.1, 3.0))
-def test_levels_grow_with_both(probability, spread):
-    found = level(probability, spread)
-    assert 0 < found < 1 or found == pytest.approx(1)
-    assert level(probability, 1.1 * spread) >= found
-    assert level(probability + 0.005, spread) >= found
-    assert level(probability, 1.0) == probability
+def test_tails_shrink_with_both(probability, spread):
+    found = tail_probability(probability, spread)
+    assert 0 < found < 0.5
+    assert tail_probability(probability, 1.1 * spread) < found
+    assert tail_probability(probability + 0.005, spread) < found
+    assert tail_probability(probability, 1.0) == 0.5 * (1 - probability)
+    np.testing.assert_allclose(norm.isf(found), spread * norm.isf(0.5 * (1 - probability)))
 
 
-def normal_posterior(spread):
-    """`y ~ Normal(0, 1)` whatever the input, with held-out targets of another spread."""
+def constant_posterior(spread, likelihood):
+    """The likelihood at zero whatever the input, with held-out targets of this spread."""
     network = jax.tree.map(
         lambda leaf: jnp.zeros_like(leaf) if hasattr(leaf, "shape") else leaf,
         MLP(1, "scalar", 2, 1, key=jax.random.key(0)),
     )
-    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(1.0))
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), likelihood)
     scaling = Scaling(np.zeros(1), np.ones(1), 0.0, 1.0)
     history = History(np.zeros(1), np.zeros(0), {})
     return sx.Posterior(OneNetwork(model), scaling, history, jax.random.key(1), spread)
+
+
+def normal_posterior(spread):
+    return constant_posterior(spread, sx.likelihoods.Gaussian(1.0))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "twin"),
+    [
+        (sx.likelihoods.Gaussian(1.0), norm),
+        (sx.likelihoods.StudentT(4.0, 1.0), student_t(4)),
+        (sx.likelihoods.StudentT(2.0, 1.0), student_t(2)),
+    ],
+    ids=["Gaussian", "StudentT(4)", "StudentT(2)"],
+)
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
+def test_both_ends_of_an_interval_are_right_however_far_out(likelihood, twin, spread):
+    """A cdf in single precision tells nothing above one minus 6e-8: the upper end was lost."""
+    prediction = constant_posterior(spread, likelihood).predict(np.zeros((2, 1)))
+    for probability in (0.5, 0.99, 0.999, 1 - 1e-6):
+        lower, upper = prediction.interval(probability)
+        expected = twin.isf(tail_probability(probability, spread))
+        np.testing.assert_allclose(upper, expected, rtol=1e-4)
+        np.testing.assert_allclose(lower, -upper, rtol=1e-6)
+
+
+def test_an_interval_of_all_but_everything_has_ends():
+    """Six spreads of seven scores leave out less than any number: no reason to fail."""
+    prediction = normal_posterior(6.0).predict(np.zeros((2, 1)))
+    lower, upper = prediction.interval(1 - 1e-12)
+    assert np.all((upper > 12) & np.isfinite(upper))
+    np.testing.assert_allclose(lower, -upper, rtol=1e-6)
 
 
 def test_intervals_stretch_and_the_distribution_stays(tmp_path):

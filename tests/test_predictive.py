@@ -1,14 +1,19 @@
 """Predictions against the same thing computed all at once."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats as st
+from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
 from scalemix import predictive as module
+from scalemix.distributions import Ensemble, OneNetwork, SampledNetworks
 from scalemix.networks import MLP
+from scalemix.posterior import History
+from scalemix.scaling import Scaling
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -111,14 +116,69 @@ def test_samples_follow_the_distribution(posterior):
     assert np.all(twins_of_one_row[:, 0] != twins_of_one_row[:, 1])
 
 
+def constants(places):
+    """Networks that put out one number each, whatever the input, with noise of scale one."""
+    network = eqx.nn.Linear(1, "scalar", key=KEY)
+    network = eqx.tree_at(lambda n: n.weight, network, jnp.zeros((1, 1)))
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(1.0))
+    return [eqx.tree_at(lambda m: m.network.bias, model, jnp.array([p])) for p in places]
+
+
+def ensemble_of(places):
+    models = constants(places)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(OneNetwork, models))
+    return Ensemble(stacked, len(places)), np.zeros((len(places), 1))
+
+
+def chains_of(places):
+    """Two chains, with half of the places each."""
+    models = constants(places)
+    forms = [sx.MCMC().unknowns(model).form() for model in models]
+    positions = jnp.stack([ravel_pytree(form)[0] for form in forms]).reshape(
+        2, len(places) // 2, -1
+    )
+    bits = jnp.zeros((*positions.shape[:2], 0), bool)
+    unknowns = sx.MCMC().unknowns(models[0])
+    networks = SampledNetworks(models[0], unknowns, positions, bits, jnp.zeros((1, 1)))
+    return networks, np.zeros((2, len(places) // 2))
+
+
+def mixture_crps(y, places):
+    """That of an even mixture of `N(place, 1)`, in closed form (Grimit et al. 2006)."""
+
+    def distance(mean, deviation):
+        """`E|X|` of a normal number."""
+        z = mean / deviation
+        return deviation * (2 * st.norm.pdf(z) + z * (2 * st.norm.cdf(z) - 1))
+
+    apart = places[:, None] - places[None]
+    return distance(y - places, 1.0).mean() - 0.5 * distance(apart, np.sqrt(2)).mean()
+
+
+@pytest.mark.parametrize("build", [ensemble_of, chains_of])
+@pytest.mark.parametrize("num", [2, 3, 4])
+def test_crps_of_few_samples_is_unbiased(build, num):
+    """Samples that went round the members were further apart than two of the mixture are."""
+    places = np.array([-3.0, 0.0, 1.0, 4.0])
+    networks, objective = build(places)
+    history = History(objective, np.zeros((len(objective), 0)), {})
+    scaling = Scaling(np.zeros(1), np.ones(1), 0.0, 1.0)
+    posterior = sx.Posterior(networks, scaling, history, KEY)
+    times = 12_000 // num
+    samples = posterior.predict(np.zeros((1, 1))).sample(jax.random.key(num), num * times)
+    found = [sx.metrics.crps(np.array([1.5]), part) for part in samples.reshape(times, num, 1)]
+    error = np.std(found) / np.sqrt(times)
+    assert abs(np.mean(found) - mixture_crps(1.5, places)) < 4 * error
+
+
 def test_blocks_do_not_matter(gaussian, monkeypatch):
     whole = gaussian.predict(X, num_draws=DRAWS)
     results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
     sizes, outputs = [], module._outputs
 
-    def spy(draw, num_outputs, num_draws, key, x):
+    def spy(draw, num_outputs, indices, key, x):
         sizes.append(len(x))
-        return outputs(draw, num_outputs, num_draws, key, x)
+        return outputs(draw, num_outputs, indices, key, x)
 
     monkeypatch.setattr(module, "_outputs", spy)
     monkeypatch.setattr(module, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
@@ -134,10 +194,11 @@ def test_memory_is_bounded_by_the_block(gaussian):
     rows = min(module.OUTPUTS_AT_A_TIME // 1000, module.ROWS_AT_A_TIME)
     x = jnp.zeros((rows, 3), jnp.float32)
     regime = gaussian.predict(X)._regime
-    draws, _ = module._outputs(regime.draw, 1, 1000, regime.key, x[:1])
+    places = jnp.arange(1000)
+    draws, _ = module._outputs(regime.draw, 1, places, regime.key, x[:1])
     outputs = jnp.zeros((1000, rows, 1), jnp.float32)
     for program in (
-        module._outputs.lower(regime.draw, 1, 1000, regime.key, x),
+        module._outputs.lower(regime.draw, 1, places, regime.key, x),
         module._summarise.lower(module._moments, draws, outputs),
     ):
         # Equinox wraps JAX's compiled program.

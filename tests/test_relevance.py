@@ -5,11 +5,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
-from scalemix.distributions import Ensemble, GaussianNetworks, OneNetwork
+from scalemix.distributions import Ensemble, GaussianNetworks, OneNetwork, SampledNetworks
 from scalemix.networks import MLP, ResNet
-from scalemix.networks.readers import input_sites
+from scalemix.networks.readers import input_sites, output_sites
 from scalemix.networks.sites import find_sites
 from scalemix.posterior import History, Posterior
 from scalemix.scaling import Scaling
@@ -136,6 +137,44 @@ def test_names_must_fit(networks):
         posterior_of(networks).relevance(threshold=-1.0)
 
 
+def chains(num_chains):
+    """Samples around one network, in each chain with its hidden units in another order and sign."""
+    model = sx.Model(MLP(2, "scalar", 3, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
+    unknowns = sx.MCMC(parametrization="hierarchical").unknowns(model)
+    rng = np.random.default_rng(0)
+    mean = {"layers.0": np.array([[1.0, 0.0]] * 3), "layers.1": np.array([[2.0, 0.5, 1.0]])}
+    noise = {name: 0.1 * rng.normal(size=(20, *w.shape)) for name, w in mean.items()}
+    positions = np.zeros((num_chains, 20, len(ravel_pytree(unknowns.form())[0])), np.float32)
+    for chain in range(num_chains):
+        order = rng.permutation(3) if chain else np.arange(3)
+        sign = rng.choice([-1.0, 1.0], size=3) if chain else np.ones(3)
+        for i in range(20):
+            first, last = (mean[name] + noise[name][i] for name in mean)
+            weights = {
+                "layers.0": jnp.asarray((sign[:, None] * first)[order], jnp.float32),
+                "layers.1": jnp.asarray((sign * last)[:, order], jnp.float32),
+            }
+            moved = eqx.tree_at(lambda u: u.model, unknowns, model.with_weights(weights))
+            positions[chain, i] = ravel_pytree(moved.form())[0]
+    bits = jnp.zeros((num_chains, 20, 0), bool)
+    return SampledNetworks(model, unknowns, jnp.asarray(positions), bits, jnp.zeros((1, 2)))
+
+
+def test_relevance_does_not_depend_on_the_number_of_chains():
+    """Units of different chains have nothing to do with one another, and are not averaged."""
+    one, many = (posterior_of(chains(num)).relevance() for num in (1, 8))
+    assert one.signal_to_noise.inputs[0] > 50
+    for measure in ("share", "signal_to_noise"):
+        alone, together = getattr(one, measure), getattr(many, measure)
+        np.testing.assert_allclose(together.inputs, alone.inputs, rtol=1e-3)
+        assert together.layers == pytest.approx(alone.layers, rel=1e-3)
+        assert together.units["layers.1"].shape == (8, 3)
+        for units in together.units["layers.1"]:
+            np.testing.assert_allclose(np.sort(units), np.sort(alone.units["layers.1"]), rtol=1e-3)
+    assert many.effective_width == one.effective_width == {"layers.1": 3.0}
+    assert many.layers_on["layers.0"].shape == (8,)
+
+
 class TwoReaders(eqx.Module):
     """A hidden layer, and a linear way past it from the same inputs."""
 
@@ -156,23 +195,126 @@ class Doubled(eqx.Module):
         return self.layer(2 * x)
 
 
-@pytest.mark.parametrize(
-    ("network", "expected"),
-    [
-        (MLP(5, "scalar", 3, 2, key=KEY), ["layers.0"]),
-        (ResNet(5, "scalar", 3, 3, key=KEY), ["first"]),
-        (eqx.nn.MLP(5, 1, 3, 2, key=KEY), ["layers.0"]),
-        (
-            TwoReaders(
-                eqx.nn.Linear(4, 6, key=KEY),
-                eqx.nn.Linear(6, 1, key=KEY),
-                eqx.nn.Linear(4, 1, key=KEY),
-            ),
-            ["deep", "past"],
-        ),
-        (Doubled(eqx.nn.Linear(3, 1, key=KEY)), ["layer"]),
-        (eqx.nn.Conv2d(3, 2, 3, key=KEY), ["network"]),
-    ],
-)
-def test_the_layers_that_read_the_inputs_are_found(network, expected):
-    assert [site.name for site in input_sites(network, find_sites(network))] == expected
+class HeadFirst(eqx.Module):
+    """Holds its output layer before the others, one of which it calls in a loop."""
+
+    head: eqx.nn.Linear
+    body: eqx.nn.Linear
+    first: eqx.nn.Linear
+
+    def __init__(self):
+        sizes = (6, 1), (6, 6), (4, 6)
+        self.head, self.body, self.first = (eqx.nn.Linear(*size, key=KEY) for size in sizes)
+
+    def __call__(self, x):
+        def again(h, _):
+            return jnp.tanh(self.body(h)), None
+
+        return self.head(jax.lax.scan(again, self.first(x), length=2)[0])
+
+
+class Recurrent(eqx.Module):
+    """A cell without a rule reads the inputs, and a layer with one reads its state."""
+
+    cell: eqx.nn.GRUCell
+    head: eqx.nn.Linear
+
+    def __init__(self):
+        self.cell = eqx.nn.GRUCell(1, 5, key=KEY)
+        self.head = eqx.nn.Linear(5, "scalar", key=KEY)
+
+    def __call__(self, x):
+        def read(state, one):
+            return self.cell(one[None], state), None
+
+        return self.head(jax.lax.scan(read, jnp.zeros(5), x)[0])
+
+
+class Embedded(eqx.Module):
+    """Whole numbers, looked up in a table."""
+
+    table: eqx.nn.Embedding
+    head: eqx.nn.Linear
+
+    def __init__(self):
+        self.table = eqx.nn.Embedding(7, 3, key=KEY)
+        self.head = eqx.nn.Linear(3, "scalar", key=KEY)
+
+    def __call__(self, x):
+        return self.head(self.table(x))
+
+
+class ByHand(eqx.Module):
+    """Uses a weight without calling its layer."""
+
+    layer: eqx.nn.Linear
+    head: eqx.nn.Linear
+
+    def __init__(self):
+        self.layer, self.head = (eqx.nn.Linear(*s, key=KEY) for s in ((3, 4), (4, "scalar")))
+
+    def __call__(self, x):
+        return self.head(self.layer.weight @ x)
+
+
+def two_readers():
+    return TwoReaders(*(eqx.nn.Linear(*s, key=KEY) for s in ((4, 6), (6, 1), (4, 1))))
+
+
+NETWORKS = [
+    (MLP(5, "scalar", 3, 2, key=KEY), jnp.ones(5), ["layers.0"], ["layers.2"]),
+    (ResNet(5, "scalar", 3, 3, key=KEY), jnp.ones(5), ["first"], ["last"]),
+    (eqx.nn.MLP(5, 1, 3, 2, key=KEY), jnp.ones(5), ["layers.0"], ["layers.2"]),
+    (two_readers(), jnp.ones(4), ["deep", "past"], ["out", "past"]),
+    (HeadFirst(), jnp.ones(4), ["first"], ["head"]),
+    (eqx.nn.Conv2d(3, 2, 3, key=KEY), jnp.ones((3, 5, 5)), ["network"], ["network"]),
+    # Nothing reads the inputs as they are.
+    (Doubled(eqx.nn.Linear(3, 1, key=KEY)), jnp.ones(3), [], ["layer"]),
+    (Recurrent(), jnp.ones(9), [], ["head"]),
+    (Embedded(), jnp.int32(2), [], ["head"]),
+    # It is not known which way the numbers go.
+    (ByHand(), jnp.ones(3), [], []),
+    (MLP(5, "scalar", 3, 2, key=KEY), None, [], []),
+    (MLP(5, "scalar", 3, 2, key=KEY), jnp.ones(4), [], []),
+]
+
+
+@pytest.mark.parametrize(("network", "example", "first", "last"), NETWORKS)
+def test_the_layers_at_both_ends_are_found(network, example, first, last):
+    sites = find_sites(network)
+    like = None if example is None else jax.ShapeDtypeStruct(example.shape, example.dtype)
+    assert [site.name for site in input_sites(network, sites, like)] == first
+    assert [site.name for site in output_sites(network, sites, like)] == last
+
+
+def test_hidden_units_are_not_called_inputs():
+    model = sx.Model(Recurrent(), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN, example=np.ones(9))
+    found = posterior_of(OneNetwork(model)).relevance()
+    assert found.inputs.shape == found.signal_to_noise.inputs.shape == (0,)
+    assert found.units["head"].shape == (5,)
+    assert found.effective_width == {"head": 5.0}
+    assert "inputs: it cannot be told which weights read them" in found.table(["a", "b"])
+    assert "input 0" not in str(found)
+    # The head is the output layer, and nothing else carries a prior.
+    assert found.hidden_layers == ()
+    assert found.effective_depth == 0
+
+
+def test_depth_leaves_out_the_output_layer_wherever_it_stands():
+    prior = sx.ARD(sx.HalfCauchy(1.0))
+    model = sx.Model(HeadFirst(), prior, sx.likelihoods.Gaussian())
+    off = model.with_weights(model.weights | {"body": jnp.zeros((6, 6))})
+    found = posterior_of(OneNetwork(off)).relevance()
+    assert found.hidden_layers == ("body", "first")
+    assert found.effective_depth == 1
+    # A prior that does not stand on the output layer.
+    model = sx.Model(MLP(2, "scalar", 3, 2, key=KEY), {"layers.[01]": prior}, GAUSSIAN)
+    assert posterior_of(OneNetwork(model)).relevance().effective_depth == 2
+
+
+def test_a_depth_that_cannot_be_told_is_no_number():
+    model = sx.Model(ByHand(), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
+    found = posterior_of(OneNetwork(model)).relevance()
+    assert np.isnan(found.effective_depth)
+    assert "the output layer cannot be told" in str(found)
+    assert "effective depth nan" not in str(found)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.stats import t
 
 import scalemix as sx
-from scalemix.calibration import ROWS_BELIEVED, level
+from scalemix.calibration import ROWS_BELIEVED, tail_probability
 from scalemix.networks import MLP
 from scalemix.stacking import Candidate, _shortened, apportion, stacking_weights
 
@@ -98,8 +98,8 @@ def test_held_out_rows_calibrate_the_intervals():
     lower, upper = prediction.interval(0.5)
     own = prediction.quantile(0.75) - prediction.quantile(0.25)
     # All members have t(4) noise of all but one scale.
-    inner = 0.5 * (1 + level(0.5, found.posterior.score_spread))
-    np.testing.assert_allclose((upper - lower) / own, t.ppf(inner, 4) / t.ppf(0.75, 4), rtol=0.01)
+    tail = tail_probability(0.5, found.posterior.score_spread)
+    np.testing.assert_allclose((upper - lower) / own, t.isf(tail, 4) / t.ppf(0.75, 4), rtol=0.01)
     # An ensemble is calibrated as a whole: its members alone are not.
     assert found.posterior.members[0].score_spread == 1.0
 

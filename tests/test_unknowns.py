@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
@@ -38,6 +40,18 @@ def test_coordinates_have_a_density_of_mass_one(case, form, float64):
     u, step = jnp.linspace(-80.0, 80.0, 400_001, retstep=True)
     density = jnp.exp(coordinate_log_prob(case.mixture, u, form))
     np.testing.assert_allclose(jnp.sum(density) * step, 1.0, rtol=1e-6)
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(st.floats(0.03, 30.0), st.floats(0.03, 30.0))
+def test_bounded_scales_lose_no_mass_in_single_precision(a, b):
+    """Noise that is rounded to its end has no density there, or an infinite one."""
+    # The tails fall as exp(a u) and exp(-b u).
+    u = np.linspace(-20 / min(a, 1), 20 / min(b, 1), 40_001)
+    for mixture in (sx.Beta(a, b), sx.Uniform(a, a + b)):
+        log_density = coordinate_log_prob(mixture, jnp.asarray(u, jnp.float32), "expanded")
+        mass = np.sum(np.exp(np.asarray(log_density, float))) * (u[1] - u[0])
+        assert mass == pytest.approx(1.0, rel=2e-4)
 
 
 @pytest.mark.parametrize("form", FORMS)

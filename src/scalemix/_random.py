@@ -80,6 +80,15 @@ def check_key(key: Any, name: str) -> PRNGKeyArray:
     raise ValueError(f"{name} must be one PRNG key, such as jax.random.key(0); got {key!r}.")
 
 
+def side_key(key: PRNGKeyArray, which: int = 0) -> PRNGKeyArray:
+    """A key beside those that `split`, or `fold_in` of a count, makes of the same one.
+
+    Child `i` of `split(key, n)` is `fold_in(key, i)`, in JAX's default generator and in ours. Who
+    needs keys of both kinds from one parent counts these from the other end.
+    """
+    return jax.random.fold_in(key, 2**32 - 1 - which)
+
+
 def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:
     """A key of the cheap generator that a key of any other kind determines."""
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=HASH)

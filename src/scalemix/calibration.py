@@ -7,6 +7,7 @@ Few rows tell a spread badly, so that some more are added as if they had been ri
 what they are.
 """
 
+import math
 from statistics import NormalDist
 
 import numpy as np
@@ -26,8 +27,12 @@ def score_spread(cdf_values: np.ndarray, weight: np.ndarray) -> float:
     return float(np.sqrt((total + ROWS_BELIEVED) / (len(squares) + ROWS_BELIEVED)))
 
 
-def level(probability: float, spread: float) -> float:
-    """The nominal probability of the central interval that covers so much, given the spread."""
+def tail_probability(probability: float, spread: float) -> float:
+    """The probability that the central interval which covers so much leaves out at either end.
+
+    Given the spread. As a tail it keeps its digits where what is covered rounds to one.
+    """
+    tail = 0.5 * (1 - probability)
     if spread == 1.0:
-        return probability
-    return 2 * NORMAL.cdf(spread * NORMAL.inv_cdf(0.5 * (1 + probability))) - 1
+        return tail
+    return 0.5 * math.erfc(-spread * NORMAL.inv_cdf(tail) / math.sqrt(2))

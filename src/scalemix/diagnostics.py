@@ -31,7 +31,7 @@ FEWEST_SAMPLES = 4
 
 
 class ConvergenceWarning(UserWarning):
-    """The chains of a fit do not agree."""
+    """The chains of a fit do not agree, or could not follow the posterior."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,11 +121,30 @@ def warn_if_chains_disagree(posterior: Posterior) -> None:
         )
 
 
+def warn_if_diverged(posterior: Posterior) -> None:
+    """Warn, and say what to do, where trajectories of NUTS left the posterior."""
+    _sampled(posterior)
+    energy, diverged = (posterior.history.recorded[name] for name in ("energy", "diverged"))
+    # Without an energy there are no trajectories: MCLMC takes a bad step back and goes on.
+    if np.isnan(energy).all() or not diverged.any():
+        return
+    by_chain = ", ".join(map(str, diverged.sum(axis=1).tolist()))
+    warnings.warn(
+        f"{diverged.sum()} of {diverged.size} transitions after the warm-up diverged (by chain: "
+        f"{by_chain}): where the posterior is narrow, steps were too long to follow it, and the "
+        f"samples miss a part of it. Take shorter steps (target_acceptance=0.95 or more), use "
+        f"parametrization='expanded', or a prior with lighter tails.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
 def to_arviz(posterior: Posterior) -> Any:
     """The samples as ArviZ holds them: an `InferenceData`, or in newer versions a `DataTree`.
 
     The weights `w` of each site, its scales as `site.group`, everything else that was learned by
-    its name, and each step's diagnostics.
+    its name, and each step's diagnostics. Among these `lp` is the log density of data and unknowns,
+    in the coordinates that the chains moved in.
     """
     az = _arviz()
     networks, recorded = _sampled(posterior), posterior.history.recorded
@@ -134,14 +153,13 @@ def to_arviz(posterior: Posterior) -> Any:
     samples |= {f"{n}.{g}": value for n, groups in scales.items() for g, value in groups.items()}
     samples |= _others(networks)
     thin = recorded["energy"].shape[1] // networks.positions.shape[1]
-    warm_up = posterior.history.objective.shape[1] - recorded["energy"].shape[1]
-    kept = {name: value[:, thin - 1 :: thin] for name, value in recorded.items()}
+    # Files of earlier versions have no log density, and what they have of it is divided by N.
+    names = {
+        "log_density": "lp", "diverged": "diverging", "energy": "energy",
+        "acceptance": "acceptance_rate", "num_gradients": "n_steps",
+    }  # fmt: skip
     statistics = {
-        "lp": posterior.history.objective[:, warm_up + thin - 1 :: thin],
-        "diverging": kept["diverged"],
-        "energy": kept["energy"],
-        "acceptance_rate": kept["acceptance"],
-        "n_steps": kept["num_gradients"],
+        names[name]: value[:, thin - 1 :: thin] for name, value in recorded.items() if name in names
     }
     if hasattr(az, "InferenceData"):
         return az.from_dict(posterior=samples, sample_stats=statistics)

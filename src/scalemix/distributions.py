@@ -1,6 +1,7 @@
 """Distributions over networks: what is still uncertain after a fit, by the method that fitted."""
 
 import abc
+import dataclasses
 import math
 from typing import Any, NamedTuple
 
@@ -39,9 +40,23 @@ class Networks(eqx.Module):
         """How many draws a prediction takes if nothing is said."""
         return 100
 
+    @property
+    def num_places(self) -> int:
+        """How many indices stand for something of their own; draws of others repeat these."""
+        return 1
+
     @abc.abstractmethod
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         """The network of one draw, and the likelihood that goes with it."""
+
+    @property
+    def parts(self) -> "tuple[Networks, ...]":
+        """What the networks fall into, if not all draws have the same units.
+
+        A network is the same with its units in another order, so that fits, or chains, from
+        different starts have units that do not correspond. Moments of weights are those of a part.
+        """
+        return (self,)
 
     @abc.abstractmethod
     def weight_moments(self) -> dict[str, WeightMoments]:
@@ -137,6 +152,10 @@ class SampledNetworks(Networks):
         return self.positions.shape[0] * self.positions.shape[1]
 
     @property
+    def num_places(self) -> int:
+        return self.num_samples
+
+    @property
     def default_draws(self) -> int:
         return min(self.num_samples, 1000)
 
@@ -151,8 +170,21 @@ class SampledNetworks(Networks):
         model = self.sample(index % num_chains, place).model
         return Drawn(model.network, model.likelihood)
 
+    @property
+    def parts(self) -> tuple[Networks, ...]:
+        """The chains, each with its own samples."""
+        return tuple(
+            dataclasses.replace(
+                self, positions=self.positions[i : i + 1], bits=self.bits[i : i + 1]
+            )
+            for i in range(len(self.positions))
+        )
+
     def weight_moments(self) -> dict[str, WeightMoments]:
-        """Over all samples of all chains; the prior's variance is that of the scales sampled."""
+        """Over all samples; the prior's variance is that of the scales sampled.
+
+        Weights of different chains do not correspond: of more than one, see `parts`.
+        """
         return eqx.filter_jit(_sampled_moments)(self)
 
 
@@ -212,10 +244,20 @@ class Ensemble(eqx.Module):
         # As many for each member.
         return self.num_members * math.ceil(self.member(0).default_draws / self.num_members)
 
+    @property
+    def num_places(self) -> int:
+        """Those of each member."""
+        return self.num_members * self.member(0).num_places
+
     def member(self, index: int | Array) -> Networks:
         """The networks of one member."""
         arrays, static = eqx.partition(self.stacked, eqx.is_array)
         return eqx.combine(jax.tree.map(lambda leaf: leaf[index], arrays), static)
+
+    @property
+    def parts(self) -> tuple[Networks, ...]:
+        """Those of each member."""
+        return tuple(p for i in range(self.num_members) for p in self.member(i).parts)
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return self.member(index % self.num_members)(index // self.num_members, key)

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from scalemix._random import check_key
-from scalemix.diagnostics import warn_if_chains_disagree
+from scalemix._random import check_key, side_key
+from scalemix.diagnostics import warn_if_chains_disagree, warn_if_diverged
 from scalemix.distributions import (
     Ensemble,
     GaussianNetworks,
@@ -180,10 +180,11 @@ def _sample(
             jnp.asarray(ran.bits[i]),
             jnp.asarray(data.x[np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int)]),
         )
-        recorded = {n: v[:, warm:] for n, v in steps._asdict().items() if n != "log_density"}
+        recorded = {n: v[:, warm:] for n, v in steps._asdict().items()}
         history = History(steps.log_density / data.weight.sum(), np.zeros(0), recorded)
         posteriors.append(Posterior(networks, scaling, history, predict_keys[i]))
         warn_if_chains_disagree(posteriors[-1])
+        warn_if_diverged(posteriors[-1])
     return posteriors
 
 
@@ -200,7 +201,7 @@ def _trained_starts(
     jobs = [
         job
         for i, model in enumerate(models)
-        for job in members(model, training, i, jax.random.fold_in(keys[i], 1))
+        for job in members(model, training, i, side_key(keys[i]))
     ]
     ran = run_jobs(jobs, sets, None, progress=progress)
     learned = ran.programs[1].with_learned(ran.outcome.state.learned)
@@ -234,6 +235,7 @@ def restart(model: Model, key: PRNGKeyArray) -> Model:
     That is another draw from whatever distribution the network was started with, without having to
     know it; constants, such as the scales of a norm, stay what they are.
     """
+    # NumPy's generator: what it makes of the key's words has nothing in common with what JAX does.
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
     def reorder(leaf: Any) -> Any:

@@ -40,13 +40,14 @@ class Model(eqx.Module):
     `prior` is one structure for all layers, or a mapping from layer-name patterns to structures
     (`{"first": ARD(...), "blocks.*": ARDADD(...)}`); layers that no pattern names carry no prior,
     nor do biases and norms. `example` is one input, needed only where its shape cannot be found
-    out from the network. The network given is never changed.
+    out from the network; the model keeps its shape and type. The network given is never changed.
     """
 
     network: PyTree
     structures: dict[str, Structure]
     likelihood: Likelihood
     sites: tuple[Site, ...] = eqx.field(static=True)
+    example: jax.ShapeDtypeStruct | None = eqx.field(static=True)
 
     def __init__(
         self, network: PyTree, prior: Prior, likelihood: Likelihood, *, example: Array | None = None
@@ -81,6 +82,7 @@ class Model(eqx.Module):
         check_parameters(self.structures)
         self.likelihood = likelihood
         self.sites = tuple(site for site in sites if site.name in self.structures)
+        self.example = input_like
 
     @property
     def weights(self) -> dict[str, Array]:
@@ -221,7 +223,10 @@ def assemble(network: PyTree, structures: dict[str, Structure], likelihood: Like
         _check_outputs(network, likelihood, input_like)
     model = object.__new__(Model)
     under = tuple(site for site in sites if site.name in structures)
-    parts = {"network": network, "structures": structures, "likelihood": likelihood, "sites": under}
+    parts = {
+        "network": network, "structures": structures, "likelihood": likelihood, "sites": under,
+        "example": input_like,
+    }  # fmt: skip
     for name, part in parts.items():
         object.__setattr__(model, name, part)
     return model

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from scalemix._random import check_key
+from scalemix._random import check_key, side_key
 from scalemix.distributions import Ensemble, Networks
 from scalemix.model import Model
 from scalemix.predictive import Predictive, Regime
@@ -61,7 +61,7 @@ class Posterior(eqx.Module):
                 self.networks.member(i),
                 self.scaling,
                 jax.tree.map(lambda values, i=i: values[i], self.history),
-                jax.random.fold_in(self.key, i),
+                side_key(self.key, i),
             )
             for i in range(self.networks.num_members)
         ]
@@ -79,7 +79,11 @@ class Posterior(eqx.Module):
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
         key = self.key if key is None else check_key(key, "key")
-        regime = Regime(self.networks, self.model.likelihood, self.scaling, key, self.score_spread)
+        networks = self.networks
+        regime = Regime(
+            networks, self.model.likelihood, self.scaling, key, self.score_spread,
+            networks.num_places,
+        )  # fmt: skip
         return Predictive(regime, check_inputs(x, self.model), num_draws)
 
     def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
-from scalemix.calibration import level
+from scalemix.calibration import tail_probability
 from scalemix.likelihoods import Likelihood
 from scalemix.scaling import Scaling
 
@@ -23,6 +23,9 @@ LEAST_ROWS = 64
 # Draws go through the network side by side until they make up so many rows.
 ROWS_TOGETHER = 2048
 BISECTIONS = 60
+# Ends of distributions are looked for within sinh(FARTHEST) spreads: the square of that is still a
+# number in single precision.
+FARTHEST = 44.0
 
 
 class Drawn(NamedTuple):
@@ -36,13 +39,15 @@ class Regime(NamedTuple):
     """Where outputs come from and what they mean."""
 
     draw: Callable[[Array, PRNGKeyArray], Drawn]
-    """(index, key) -> one draw."""
+    """(index, key) -> one draw. An index is a place among what can be drawn from."""
     likelihood: Likelihood
     """The kind of likelihood, for its number of outputs and its type of target."""
     scaling: Scaling
     key: PRNGKeyArray
     score_spread: float = 1.0
     """The spread of normal scores on held-out rows: see `scalemix.calibration`."""
+    num_places: int = 1
+    """How many indices there are before draws come round again."""
 
 
 class Predictive:
@@ -52,8 +57,10 @@ class Predictive:
     they could not. Arrays have one entry a row; for classes, one a row and class.
     """
 
-    def __init__(self, regime: Regime, x: np.ndarray, num_draws: int):
+    def __init__(self, regime: Regime, x: np.ndarray, num_draws: int, indices: Array | None = None):
         self.num_draws = num_draws
+        # One after the other, so that all places have their share, unless said otherwise.
+        self._indices = jnp.arange(num_draws) if indices is None else indices
         self._regime, self._x = regime, x
         self._float = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32
 
@@ -97,9 +104,7 @@ class Predictive:
         """The value that a target exceeds with probability 1 - q, for each row."""
         if not (isinstance(q, float | np.floating) and 0 < q < 1):
             raise ValueError(f"A quantile's level is one number in (0, 1), got {q!r}.")
-        levels = np.full(len(self), q, self._float)
-        (value,) = self._stream(_quantile, levels)
-        return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
+        return self._end(1 - q, upper=True) if q > 0.5 else self._end(q, upper=False)
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The lower and upper ends of the central interval of this probability.
@@ -110,8 +115,15 @@ class Predictive:
         """
         if not 0 < probability < 1:
             raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
-        tail = 0.5 * (1 - level(probability, self._regime.score_spread))
-        return self.quantile(tail), self.quantile(1 - tail)
+        tail = tail_probability(probability, self._regime.score_spread)
+        return self._end(tail, upper=False), self._end(tail, upper=True)
+
+    def _end(self, tail: float, *, upper: bool) -> np.ndarray:
+        """The value beyond which a target lies with this probability, above or below."""
+        # Less than the least number tells no end from another.
+        tails = np.full(len(self), max(tail, np.finfo(self._float).tiny), self._float)
+        (value,) = self._stream(_upper_end if upper else _lower_end, tails)
+        return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
 
     def absolute_error(self, y: Any) -> np.ndarray:
         """`mean_s |y - f_s(x)|` for each row: the error of single draws, not of their mean."""
@@ -120,12 +132,18 @@ class Predictive:
         return self._stream(_absolute_error, self._targets(y))[0] * self._regime.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
-        """Targets, `(num, rows)`: of a network drawn anew for each."""
+        """Targets, `(num, rows)`, each along the first axis of a network drawn anew.
+
+        Draws are independent: that of an ensemble is of a member chosen at random, and that of
+        chains of any of their samples.
+        """
         key = check_key(key, "key")
         if num < 1:
             raise ValueError(f"num must be at least 1, got {num}.")
-        draws = Predictive(self._regime._replace(key=key), self._x, num)
-        sampler = _Sampler(jax.random.fold_in(key, 1))
+        place_key, network_key, target_key = jax.random.split(key, 3)
+        places = jax.random.randint(place_key, (num,), 0, self._regime.num_places)
+        draws = Predictive(self._regime._replace(key=network_key), self._x, num, places)
+        sampler = _Sampler(target_key)
         (samples,) = draws._stream(sampler, np.arange(len(self), dtype=np.uint32))
         scaling = self._regime.scaling
         # Draws first in the result, rows second, as in the objectives.
@@ -165,7 +183,7 @@ class Predictive:
                 for a in (x, *(a[rows] for a in by_row))
             )
             drawn = _outputs(
-                regime.draw, regime.likelihood.num_outputs, self.num_draws, regime.key, x
+                regime.draw, regime.likelihood.num_outputs, self._indices, regime.key, x
             )
             found = _summarise(statistic, *drawn, *beside)
             # Double precision from here on, where targets are shifted back to their own units.
@@ -181,7 +199,7 @@ def _widen(values: np.ndarray) -> np.ndarray:
 
 
 @eqx.filter_jit
-def _outputs(draw, num_outputs: int, num_draws: int, key, x: Any) -> "tuple[_Draws, Array]":
+def _outputs(draw, num_outputs: int, indices: Array, key, x: Any) -> "tuple[_Draws, Array]":
     """The likelihoods and outputs of all draws. Draws are the same for every block."""
 
     def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
@@ -189,7 +207,8 @@ def _outputs(draw, num_outputs: int, num_draws: int, key, x: Any) -> "tuple[_Dra
         outputs = jax.vmap(network)(x).reshape(x.shape[0], num_outputs)
         return outputs, eqx.filter(likelihood, eqx.is_array)
 
-    places = jnp.arange(num_draws), jax.random.split(key, num_draws)
+    num_draws = len(indices)
+    places = indices, jax.random.split(key, num_draws)
     together = _group(num_draws, max(1, ROWS_TOGETHER // max(x.shape[0], 1)))
     outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
     fixed = eqx.filter(draw(places[0][0], places[1][0]).likelihood, eqx.is_array, inverse=True)
@@ -251,8 +270,22 @@ def _absolute_error(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
     return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - means)),)
 
 
-def _quantile(draws: _Draws, outputs: Array, level: Array) -> tuple[Array]:
-    """The root of `cdf(y) = level`, by bisection."""
+def _lower_end(draws: _Draws, outputs: Array, tail: Array) -> tuple[Array]:
+    """The root of `cdf(y) = tail`."""
+    return _root(draws, outputs, lambda y: _cdf(draws, outputs, y)[0] < tail)
+
+
+def _upper_end(draws: _Draws, outputs: Array, tail: Array) -> tuple[Array]:
+    """The root of `sf(y) = tail`: near one a cdf in single precision tells nothing any more."""
+
+    def above(y: Array) -> Array:
+        return jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
+
+    return _root(draws, outputs, lambda y: above(y) > tail)
+
+
+def _root(draws: _Draws, outputs: Array, is_low: Callable[[Array], Array]) -> tuple[Array]:
+    """Where `is_low` ceases to hold, by bisection."""
     mean, between, within = _moments(draws, outputs)
     spread = jnp.sqrt(between + within)
     spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
@@ -264,11 +297,10 @@ def _quantile(draws: _Draws, outputs: Array, level: Array) -> tuple[Array]:
     def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         middle = 0.5 * (low + high)
-        (below,) = _cdf(draws, outputs, at(middle))
-        is_low = below < level
-        return jnp.where(is_low, middle, low), jnp.where(is_low, high, middle)
+        low_there = is_low(at(middle))
+        return jnp.where(low_there, middle, low), jnp.where(low_there, high, middle)
 
-    ends = jnp.full_like(mean, -30.0), jnp.full_like(mean, 30.0)
+    ends = jnp.full_like(mean, -FARTHEST), jnp.full_like(mean, FARTHEST)
     low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)

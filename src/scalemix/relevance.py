@@ -19,11 +19,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from scalemix.distributions import Ensemble, Networks, WeightMoments
+from scalemix.distributions import Networks, WeightMoments
 from scalemix.model import Model
 from scalemix.networks.placing import sum_rows
-from scalemix.networks.readers import input_sites
-from scalemix.networks.sites import Site
+from scalemix.networks.readers import input_sites, output_sites
+from scalemix.networks.sites import Site, find_sites
 from scalemix.posterior import Posterior
 
 # Beside the mean of a layer: a row with less than this of E[w^2] carries nothing.
@@ -32,8 +32,9 @@ NEGLIGIBLE = 1e-6
 
 class Measure(NamedTuple):
     """One number for each input; by site, for each unit whose weights the site holds and for the
-    layer. In an ensemble inputs and layers are averages over members; units, which have nothing to
-    do with those of other members, have a leading axis.
+    layer. In an ensemble, and of several chains, inputs and layers are averages over members or
+    chains; units, which have nothing to do with those of other members or chains, have a leading
+    axis. Where it cannot be told which weights read the inputs, there are no inputs here.
     """
 
     inputs: np.ndarray
@@ -50,12 +51,16 @@ class Relevance:
     units_on: dict[str, np.ndarray]
     """Which units are on, by the site that holds their outgoing weights; laid out as `units`."""
     layers_on: dict[str, np.ndarray]
-    """Which layers are on; of an ensemble, one entry a member."""
+    """Which layers are on; one entry a member of an ensemble, or a chain."""
     effective_width: dict[str, float]
     """How many hidden units are on, by the site that holds their outgoing weights."""
     effective_depth: float
-    """How many layers are on, the output layer not counted."""
+    """How many layers are on, of `hidden_layers`; not a number where these cannot be told."""
     threshold: float
+    hidden_layers: tuple[str, ...] = ()
+    """The layers under the prior but for those that the output is read from."""
+    remarks: tuple[str, ...] = ()
+    """What could not be told, and why."""
 
     @property
     def inputs(self) -> np.ndarray:
@@ -73,8 +78,12 @@ class Relevance:
         return self.share.layers
 
     def table(self, names: Sequence[str] | None = None, *, top: int = 20) -> str:
-        """The leading inputs, with these names, most relevant first; and all layers."""
-        names = [f"input {i}" for i in range(len(self.inputs))] if names is None else list(names)
+        """The leading inputs, with these names, most relevant first; and all layers.
+
+        Where it cannot be told which weights read the inputs, the table says so.
+        """
+        if names is None or not len(self.inputs):
+            names = [f"input {i}" for i in range(len(self.inputs))]
         if len(names) != len(self.inputs):
             raise ValueError(f"There are {len(self.inputs)} inputs and {len(names)} names.")
         order = np.argsort(-self.inputs, kind="stable")
@@ -91,15 +100,16 @@ class Relevance:
             off = "" if self.layers_on[name].any() else ", off"
             noise = self.signal_to_noise.layers[name]
             lines.append(f"{name:{width}}  {share:5.3f}  {noise:12.3g}  {shape}{off}")
-        lines.append(f"effective depth {self.effective_depth:g}")
-        return "\n".join(lines)
+        if not np.isnan(self.effective_depth):
+            lines.append(f"effective depth {self.effective_depth:g}")
+        return "\n".join([*lines, *self.remarks])
 
     def __repr__(self) -> str:
         return self.table()
 
 
 class SiteRelevance(NamedTuple):
-    """A site of one member: by row, and for all of it."""
+    """A site of one part of the networks: by row, and for all of it."""
 
     row_variance: np.ndarray
     row_ratio: np.ndarray
@@ -113,22 +123,20 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
     """The relevance of what a posterior's networks are made of."""
     if not threshold >= 0:
         raise ValueError(f"threshold must not be negative, got {threshold}.")
-    members = posterior.members
-    model = members[0].model
-    found = [measure_sites(member.networks, threshold) for member in members]
-    readers = input_sites(model.network, model.sites)
-    num_inputs = readers[0].num_rows
-    readers = [site.name for site in readers if site.num_rows == num_inputs]
+    parts = posterior.networks.parts
+    model = parts[0].model
+    found = [measure_sites(part, threshold) for part in parts]
+    readers, hidden, remarks = _places(model)
 
     def collect(by_row: str, whole: str, share: bool) -> Measure:
         rows = {s.name: np.stack([getattr(m[s.name], by_row) for m in found]) for s in model.sites}
         layers = {s.name: np.array([getattr(m[s.name], whole) for m in found]) for s in model.sites}
-        inputs = np.sum([rows[name] for name in readers], axis=0)
+        inputs = np.sum([rows[name] for name in readers] or np.zeros((1, len(found), 0)), axis=0)
         if share:
             total = sum(layers.values())
-            layers = {name: value / total for name, value in layers.items()}
-            rows = {name: value / value.sum(1, keepdims=True) for name, value in rows.items()}
-            inputs = inputs / inputs.sum(1, keepdims=True)
+            layers = {name: _share(value, total) for name, value in layers.items()}
+            rows = {n: _share(value, value.sum(1, keepdims=True)) for n, value in rows.items()}
+            inputs = _share(inputs, inputs.sum(1, keepdims=True))
         units = {name: value for name, value in rows.items() if name not in readers}
         return Measure(
             inputs.mean(axis=0),
@@ -148,14 +156,41 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
             for name, on in rows_on.items()
             if name not in readers
         },
-        effective_depth=float(sum(layers_on[s.name].mean() for s in model.sites[:-1])),
+        effective_depth=float(
+            np.nan if hidden is None else sum(layers_on[name].mean() for name in hidden)
+        ),
         threshold=threshold,
+        hidden_layers=hidden or (),
+        remarks=remarks,
     )
 
 
-def measure_sites(networks: Networks | Ensemble, threshold: float) -> dict[str, SiteRelevance]:
-    """What the rule says of each site of networks that are no ensemble."""
-    assert isinstance(networks, Networks)
+def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str, ...]]:
+    """The sites that read the inputs, those that the output is not read from, and remarks.
+
+    No readers, and `None`, where it cannot be told.
+    """
+    network, example, remarks = model.network, model.example, []
+    readers = input_sites(network, model.sites, example)
+    outputs = output_sites(network, find_sites(network), example)
+    unknown = "the shape of an input is not known: Model(..., example=x[0])"
+    if not readers:
+        why = unknown if example is None else "no layer under the prior is called on x as it is"
+        remarks.append(f"inputs: it cannot be told which weights read them, because {why}")
+    if not outputs:
+        why = unknown if example is None else "the network uses a layer's weight without calling it"
+        remarks.append(f"effective depth: the output layer cannot be told, because {why}")
+    num_inputs = readers[0].num_rows if readers else 0
+    last = {site.name for site in outputs}
+    return (
+        [site.name for site in readers if site.num_rows == num_inputs],
+        tuple(site.name for site in model.sites if site.name not in last) if outputs else None,
+        tuple(remarks),
+    )
+
+
+def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
+    """What the rule says of each site of one part of the networks."""
     model, moments = networks.model, networks.weight_moments()
     return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
 
@@ -186,6 +221,11 @@ def _measure_site(
 
 def _rows(site: Site, layer: Any, values: Array | np.ndarray) -> np.ndarray:
     return np.asarray(sum_rows(site, layer, jax.numpy.asarray(values, float)), np.float64)
+
+
+def _share(values: np.ndarray, total: Any) -> np.ndarray:
+    # Of nothing, as a pruned layer is, nothing has a share.
+    return values / np.where(total == 0, 1.0, total)
 
 
 def _ratio(signal: Any, noise: Any) -> np.ndarray:

@@ -159,9 +159,8 @@ def to_noise(mixture: ScaleMixture, u: Array, parametrization: Parametrization) 
         return mixture.mean + mixture.std * u
     if _is_infinite(high):
         return jnp.exp(u)
-    # Rounded to an end, a density that has a pole there would be infinite.
-    eps = jnp.finfo(u.dtype).eps
-    return low + (high - low) * jnp.clip(jax.nn.sigmoid(u), eps**4, 1 - eps)
+    # Weights divided by noise of zero would be infinite.
+    return low + (high - low) * jnp.maximum(jax.nn.sigmoid(u), jnp.finfo(u.dtype).eps ** 4)
 
 
 def to_coordinate(mixture: ScaleMixture, noise: Array, parametrization: Parametrization) -> Array:
@@ -179,16 +178,14 @@ def to_coordinate(mixture: ScaleMixture, noise: Array, parametrization: Parametr
 
 def coordinate_log_prob(mixture: ScaleMixture, u: Array, parametrization: Parametrization) -> Array:
     """Log density of the coordinates: `log p(xi) + log |dxi / du|`."""
-    low, high = mixture.support
+    if not _is_infinite(mixture.support[1]):
+        return mixture.logit_log_prob(u)
     noise = to_noise(mixture, u, parametrization)
     if isinstance(mixture, Gaussian):
         if parametrization == "expanded":
             return mixture.log_prob(noise) + jnp.log(mixture.std)
         return jnp.logaddexp(mixture.log_prob(noise), mixture.log_prob(-noise)) + u
-    if _is_infinite(high):
-        return mixture.log_prob(noise) + u
-    slope = jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u) + jnp.log(high - low)
-    return mixture.log_prob(noise) + slope
+    return mixture.log_prob(noise) + u
 
 
 def _is_infinite(end: Real) -> bool:

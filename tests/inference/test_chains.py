@@ -15,7 +15,9 @@ from scalemix import predictive
 from scalemix.diagnostics import ConvergenceWarning
 from scalemix.distributions import SampledNetworks, spread_order
 from scalemix.inference import chains
+from scalemix.inference.density import log_density
 from scalemix.networks import MLP
+from scalemix.preparation import prepare
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -174,7 +176,7 @@ def test_many_samples_of_a_large_network_predict_in_bounded_memory():
 
     def block(positions, x):
         networks = SampledNetworks(model, unknowns, positions, bits, probes)
-        return predictive._outputs(networks, 1, 8000, KEY, x)[1]
+        return predictive._outputs(networks, 1, jnp.arange(8000), KEY, x)[1]
 
     shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((8, 1000, num), (rows, 10))]
     analysis = jax.jit(block).lower(*shapes).compile().memory_analysis()
@@ -210,10 +212,26 @@ def test_divergences_are_counted():
         num_chains=2, num_warmup=60, num_samples=100, parametrization="hierarchical", max_depth=5,
         target_acceptance=0.4, warm_start_steps=20,
     )  # fmt: skip
-    posterior = sx.fit(model, X[:8], Y[:8], method, key=KEY)
+    with pytest.warns(ConvergenceWarning, match="diverged") as said:
+        posterior = sx.fit(model, X[:8], Y[:8], method, key=KEY)
     divergences = posterior.diagnostics().divergences
     assert divergences.sum() > 0
     assert divergences.max() <= 100
+    (told,) = [str(w.message) for w in said if "diverged" in str(w.message)]
+    assert told.startswith(f"{divergences.sum()} of 200 transitions after the warm-up")
+    assert f"by chain: {divergences[0]}, {divergences[1]}" in told
+    assert "target_acceptance" in told
+
+
+def test_log_densities_are_those_of_the_samples():
+    posterior = short("nuts")
+    data, _ = prepare(small(), SMALL_X, SMALL_Y, None, True)
+    networks, unknowns = posterior.networks, SHORT["nuts"].unknowns(small())
+    bits = jnp.zeros(0, bool)
+    density = jax.jit(jax.vmap(jax.vmap(lambda p: log_density(unknowns, data, p, bits))))
+    expected = density(networks.positions)
+    assert np.abs(expected).min() > 1
+    np.testing.assert_allclose(posterior.to_arviz().sample_stats["lp"], expected, rtol=1e-4)
 
 
 def test_chains_that_disagree_say_what_to_do():

@@ -98,6 +98,21 @@ def test_log_prob_mean_and_variance_are_scipys(name, float64):
         cdf = jax.vmap(case.likelihood.cdf, in_axes=(None, 0))
         y = np.array([-1.5, -0.2, 0.0, 0.4, 1.0, 2.7])
         np.testing.assert_allclose(cdf(output, jnp.asarray(y)), twin.cdf(y), rtol=1e-6)
+        sf = jax.vmap(case.likelihood.sf, in_axes=(None, 0))
+        np.testing.assert_allclose(sf(output, jnp.asarray(y)), twin.sf(y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "StudentT", "Poisson"])
+def test_what_lies_far_above_keeps_its_digits(name):
+    """In single precision, where one minus the cdf is nothing."""
+    case = CASES[name]
+    output = jnp.asarray(case.output, jnp.float32)
+    y = np.array([4.0, 6.0, 40.0])
+    found = jax.vmap(case.likelihood.sf, in_axes=(None, 0))(output, jnp.asarray(y, jnp.float32))
+    expected = case.twin(case.output).sf(y)
+    assert expected[-1] < 1e-7
+    # Less than the least number is none.
+    np.testing.assert_allclose(found, np.where(expected > 1e-38, expected, 0), rtol=2e-4)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,6 +1,7 @@
 """How much of a network is needed, for tables and reports."""
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ class Sizes:
     """All hidden units, likewise."""
     depth: float | None = None
     num_layers: int | None = None
-    """Layers that can be off: all but the last."""
+    """Layers that can be off: all but the one that the output is read from."""
     parameters: tuple[int, int] | None = None
     """Before pruning and after, of one network."""
     change: float | None = None
@@ -59,8 +60,8 @@ def find_sizes(posterior: "Posterior", x: "np.ndarray | None") -> Sizes:
     sizes = Sizes(
         width=found.effective_width,
         hidden={name: found.units_on[name].shape[-1] for name in found.effective_width},
-        depth=found.effective_depth,
-        num_layers=len(posterior.model.sites) - 1,
+        depth=None if math.isnan(found.effective_depth) else found.effective_depth,
+        num_layers=len(found.hidden_layers),
     )
     try:
         report = posterior.prune(x).report

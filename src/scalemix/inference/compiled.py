@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix._random import noise_key
+from scalemix._random import noise_key, side_key
 from scalemix.inference.batches import Data, batch_rows, visits
 from scalemix.inference.engine import Schedule, Step
 from scalemix.inference.scoring import RowScores
@@ -103,7 +103,8 @@ def held_out_scores(
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
     arrays, static = eqx.partition(programs, eqx.is_array)
     held_out = jax.tree.map(jnp.asarray, held_out)
-    keys = jax.vmap(noise_key)(keys)
+    # The run has split the keys themselves.
+    keys = jax.vmap(lambda key: noise_key(side_key(key)))(keys)
     found = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
     return jax.tree.map(lambda values: np.asarray(values, np.float64), found)
 

@@ -46,6 +46,14 @@ class Likelihood(eqx.Module):
     def cdf(self, output: Array, y: ArrayLike) -> Array:
         """The probability of a target at or below y."""
 
+    def sf(self, output: Array, y: ArrayLike) -> Array:
+        """The probability of a target above y, to full precision where it is small.
+
+        What is left of one tells nothing there: in single precision it is zero, or a multiple of
+        6e-8. A likelihood with a better way overrides this.
+        """
+        return 1 - self.cdf(output, y)
+
     @abc.abstractmethod
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         """A target."""

@@ -32,6 +32,11 @@ class Bernoulli(Likelihood):
         below_one = jnp.where(y < 0, 0.0, jax.nn.sigmoid(-self.one(output)[0]))
         return jnp.where(y >= 1, 1.0, below_one)
 
+    def sf(self, output, y):
+        y = as_array(self.target(y))
+        above_zero = jnp.where(y < 0, 1.0, jax.nn.sigmoid(self.one(output)[0]))
+        return jnp.where(y >= 1, 0.0, above_zero)
+
     def variance(self, output):
         logit = self.one(output)[0]
         return jax.nn.sigmoid(logit) * jax.nn.sigmoid(-logit)

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 from jax.scipy.special import ndtr
-from jaxtyping import ArrayLike
+from jaxtyping import Array, ArrayLike
 
 from scalemix._parameters import as_array, as_parameter
 from scalemix._special import log_normal
@@ -26,7 +26,13 @@ class Gaussian(LocationScale):
         return log_normal(as_array(self.target(y)) - self.mean(output), self.scale(output))
 
     def cdf(self, output, y):
-        return ndtr((as_array(self.target(y)) - self.mean(output)) / self.scale(output))
+        return ndtr(self._error(output, y))
+
+    def sf(self, output, y):
+        return ndtr(-self._error(output, y))
+
+    def _error(self, output: Array, y: ArrayLike) -> Array:
+        return (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
 
     def variance(self, output):
         return self.scale(output) ** 2

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaincc, gammaln
+from jax.scipy.special import gammainc, gammaincc, gammaln
 
 from scalemix._parameters import as_array
 from scalemix.likelihoods._base import Likelihood
@@ -31,6 +31,10 @@ class Poisson(Likelihood):
     def cdf(self, output, y):
         y = jnp.floor(as_array(self.target(y)))
         return jnp.where(y < 0, 0.0, gammaincc(jnp.maximum(y, 0.0) + 1, self.mean(output)))
+
+    def sf(self, output, y):
+        y = jnp.floor(as_array(self.target(y)))
+        return jnp.where(y < 0, 1.0, gammainc(jnp.maximum(y, 0.0) + 1, self.mean(output)))
 
     def variance(self, output):
         return self.mean(output)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc
-from jaxtyping import ArrayLike
+from jaxtyping import Array, ArrayLike
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import log_gamma_half_step
@@ -43,12 +43,21 @@ class StudentT(LocationScale):
     def log_prob(self, output, y):
         scale = self.scale(output)
         dof = as_array(self.dof).astype(scale.dtype)
-        error = (as_array(self.target(y)) - self.mean(output)) / scale
+        error = self._error(output, y)
         normaliser = log_gamma_half_step(0.5 * dof) - 0.5 * jnp.log(math.pi * dof)
         return normaliser - jnp.log(scale) - 0.5 * (dof + 1) * jnp.log1p(error**2 / dof)
 
     def cdf(self, output, y):
-        error = (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
+        return self._below(self._error(output, y))
+
+    def sf(self, output, y):
+        return self._below(-self._error(output, y))
+
+    def _error(self, output: Array, y: ArrayLike) -> Array:
+        return (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
+
+    def _below(self, error: Array) -> Array:
+        """`P(t <= error)`."""
         dof = as_array(self.dof).astype(error.dtype)
         # P(|t| > e) = I(dof / (dof + e^2); dof / 2, 1 / 2)
         tails = betainc(0.5 * dof, jnp.full_like(dof, 0.5), dof / (dof + error**2))

@@ -61,6 +61,16 @@ class ScaleMixture(eqx.Module):
     def log_prob(self, noise: ArrayLike) -> Array:
         """Log density (for Bernoulli: log mass) of the noise `xi`."""
 
+    def logit_log_prob(self, u: ArrayLike) -> Array:
+        """Log density of `u` where the noise is `low + (high - low) sigmoid(u)`.
+
+        For families that have two ends. One with a pole at an end overrides this: the noise, once
+        rounded, no longer tells how close to the end it is.
+        """
+        u, (low, high) = as_array(u), self.support
+        slope = jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u) + jnp.log(high - low)
+        return self.log_prob(low + (high - low) * jax.nn.sigmoid(u)) + slope
+
     def variance_log_prob(self, variance: ArrayLike) -> Array:
         """Log density (for Bernoulli: log mass) of the variance `v = xi^2`."""
         # p(v) = p(xi) / (2 xi) for noise that is never negative.

@@ -36,6 +36,12 @@ class Beta(ScaleMixture):
         density = xlogy(self.a - 1, safe) + xlog1py(self.b - 1, -safe) - betaln(self.a, self.b)
         return inside(within, density)
 
+    def logit_log_prob(self, u):
+        """`sigmoid(u)^a sigmoid(-u)^b / B(a, b)`."""
+        u = as_array(u)
+        kernel = self.a * jax.nn.log_sigmoid(u) + self.b * jax.nn.log_sigmoid(-u)
+        return kernel - betaln(self.a, self.b)
+
     def marginal_log_prob(self, weight, scale=1.0):
         """By quadrature; infinite at zero when `a` is at most one."""
         unit = as_array(scale)

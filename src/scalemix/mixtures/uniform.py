@@ -39,6 +39,11 @@ class Uniform(ScaleMixture):
         within = (xi >= self.low) & (xi <= self.high)
         return inside(within, -jnp.log(self.high - self.low) + 0 * xi)
 
+    def logit_log_prob(self, u):
+        """The slope of the sigmoid, which no rounding of the noise takes beyond an end."""
+        u = as_array(u)
+        return jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u)
+
     def marginal_log_prob(self, weight, scale=1.0):
         """A difference of exponential integrals; infinite at zero when low is zero."""
         # By quadrature: as a difference it would cancel when the interval is narrow.

@@ -1,57 +1,109 @@
-"""Finds the layers that read the network's input itself."""
+"""Finds the layers that read the network's input itself, and those that its output is read from."""
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
+from jax.interpreters import partial_eval
 from jaxtyping import Array, PyTree
 
-from scalemix.networks.placing import replace_layers
+from scalemix.networks.placing import get_weights, put_weights, replace_layers
 from scalemix.networks.sites import Site
 
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
-def input_sites(network: PyTree, sites: tuple[Site, ...]) -> tuple[Site, ...]:
-    """The sites whose layers are called on the network's input as it is.
 
-    Where that cannot be told, because the input's shape is unknown or the network changes it on the
-    way, it is the first site.
+def input_sites(
+    network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct | None
+) -> tuple[Site, ...]:
+    """The sites whose layers are called on the network's input as it is: their rows are inputs.
+
+    None where that cannot be told: because the shape of an input is not known, because the network
+    changes it on the way, or because a layer with several weights reads it.
     """
-    for guess in dict.fromkeys((site.num_rows,) for site in sites):
-        called = _called_on_input(network, sites, guess)
-        if called:
-            return tuple(site for site in sites if site.name in called)
-    return sites[:1]
-
-
-def _called_on_input(network: PyTree, sites: tuple[Site, ...], shape: tuple[int, ...]) -> set[str]:
     called: set[str] = set()
+    num_sites = Counter(site.path for site in sites)
 
     def run(x: Array) -> Array:
-        def note(site: Site, given: Any) -> None:
-            if given is x:
+        def see(site: Site, given: Arguments) -> Arguments:
+            if given[0] and given[0][0] is x:
                 called.add(site.name)
+            return given
 
-        return replace_layers(network, sites, lambda site, layer: _Spy(layer, site, note))(x)
+        return _watched(network, sites, see)(x)
 
+    if example is None or not _runs(lambda: jax.eval_shape(run, example)):
+        return ()
+    return tuple(s for s in sites if s.name in called and num_sites[s.path] == 1)
+
+
+def output_sites(
+    network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct | None
+) -> tuple[Site, ...]:
+    """The sites from which a way leads to the output that no other site lies on.
+
+    None where that cannot be told: because the shape of an input is not known, or because the
+    network reads a weight without calling its layer.
+    """
+    called: set[tuple[Any, ...]] = set()
+
+    def see(site: Site, given: Arguments) -> Arguments:
+        called.add(site.path)
+        # Cut off from whatever came before, the output depends on the last weights alone.
+        return jax.tree.map(_without_value, given)
+
+    def run(weights: dict[str, Array], x: Array) -> Array:
+        return _watched(put_weights(network, sites, weights), sites, see)(x)
+
+    found: list[bool] = []
+
+    def trace() -> None:
+        traced = jax.make_jaxpr(run)(get_weights(network, sites), example).jaxpr
+        found.extend(partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))[1])
+
+    if example is None or not _runs(trace) or any(site.path not in called for site in sites):
+        return ()
+    # In a dict, JAX has the names in order.
+    used = dict(zip(sorted(site.name for site in sites), found, strict=False))
+    return tuple(site for site in sites if used[site.name])
+
+
+def _without_value(leaf: Any) -> Any:
+    is_number = eqx.is_array(leaf) and not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+    return jnp.zeros_like(leaf) if is_number else leaf
+
+
+def _runs(function: Callable[[], Any]) -> bool:
     try:
-        jax.eval_shape(run, jax.ShapeDtypeStruct(shape, sites[0].weight(network).dtype))
+        function()
     except Exception:
         # Whatever a network of someone else's raises at an input that does not fit.
-        return set()
-    return called
+        return False
+    return True
 
 
-class _Spy(eqx.Module):
-    """A layer that says what it is called on."""
+def _watched(
+    network: PyTree, sites: tuple[Site, ...], see: Callable[[Site, Arguments], Arguments]
+) -> PyTree:
+    """The network with layers that show, and let change, what they are called on."""
 
+    def watch(site: Site, layer: Any) -> Any:
+        return layer if isinstance(layer, _Watched) else _Watched(layer, site, see)
+
+    return replace_layers(network, sites, watch)
+
+
+class _Watched(eqx.Module):
     layer: Any
     site: Site = eqx.field(static=True)
-    note: Callable[[Site, Any], None] = eqx.field(static=True)
+    see: Callable[[Site, Arguments], Arguments] = eqx.field(static=True)
 
-    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Any:
-        self.note(self.site, x)
-        return self.layer(x, *args, **kwargs)
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self.see(self.site, (args, kwargs))
+        return self.layer(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         # Reached only for names that are not fields of this class.

@@ -48,9 +48,14 @@ def _shares(story: Story) -> list[Element]:
     columns = []
     for told in story.fits:
         try:
-            columns.append((told.name, told.posterior.relevance().inputs))
+            found = told.posterior.relevance()
         except ValueError as error:
             contents.append(element("p", f"{told.name}: {error}", class_="note"))
+            continue
+        if len(found.inputs):
+            columns.append((told.name, found.inputs))
+        else:
+            contents.append(element("p", f"{told.name}: {found.remarks[0]}.", class_="note"))
     if columns:
         order = np.argsort(-columns[-1][1], kind="stable")
         rows = [
