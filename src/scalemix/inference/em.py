@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import normals
-from scalemix.inference.batches import Data
+from scalemix.inference.batches import Batch, Data
 from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import lower_bound
 from scalemix.inference.scales import (
@@ -138,7 +138,7 @@ class VariationalEM(Training, Engine):
         log_deviations: dict[str, Array],
         variances: dict[str, Variances],
         model: Model,
-        batch: Data,
+        batch: Batch,
         key: PRNGKeyArray,
     ) -> Bound:
         """The terms of the bound on a batch, the likelihood estimated by noisy passes."""
@@ -173,13 +173,13 @@ class VariationalEM(Training, Engine):
         # XLA's sum beside an axis of length one takes as long as all the rest of a step.
         values = of_pair(noise[0]) if num_pairs == 1 else jax.vmap(of_pair)(noise)
         values = values.reshape(self.num_draws, num_rows)
-        return Bound(lower_bound(values, batch.weight), kl, hyper)
+        return Bound(lower_bound(values, batch.weight, total=batch.total), kl, hyper)
 
     def step(
         self,
         state: EMState,
         model: Model,
-        batch: Data,
+        batch: Batch,
         num_data: Array,
         num_steps: int,
         key: PRNGKeyArray,
