@@ -166,6 +166,11 @@ def test_importance_weights_are_ranked():
     members = History(np.zeros((2, 3)), np.zeros((2, 0)), {"importance_weights": weights[None]})
     again = line(plots.importance_weights(members, chunk=1), "mean")
     np.testing.assert_array_equal(again[1], means)
+    # Rows that only pad have no weights, and are no examples.
+    padded = np.concatenate([weights, np.zeros((3, 5, 8))], axis=2)
+    told = History(np.zeros(3), np.zeros(0), {"importance_weights": padded})
+    shown = line(plots.importance_weights(told, chunk=1), "mean of 40 examples")
+    np.testing.assert_array_equal(shown[1], means)
 
 
 @pytest.mark.parametrize(

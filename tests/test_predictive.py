@@ -280,7 +280,7 @@ def test_bad_requests_are_refused(gaussian):
         (lambda: gaussian.predict(X, num_draws=0), "num_draws must be at least 1"),
         (lambda: gaussian.predict(X[:, :2]), r"example of shape \(2,\)"),
         (lambda: gaussian.predict(X[0]), r"example of shape \(\)"),
-        (lambda: predictive.log_prob(Y[:3]), r"y has \(3,\) rows, the prediction 60"),
+        (lambda: predictive.log_prob(Y[:3]), r"y has 3 rows, the prediction 60"),
         (lambda: predictive.log_prob(np.stack([Y, Y], 1)), "one target a row"),
         (lambda: predictive.sample(0, 3), "key must be one PRNG key"),
         (lambda: predictive.sample(KEY, 0), "num must be at least 1"),
@@ -298,6 +298,51 @@ def test_large_offsets_keep_their_digits():
     near = fitted(sx.likelihoods.Gaussian(), Y)
     gap = far.predict(X).mean - 1e7 - near.predict(X).mean
     assert np.abs(gap).max() < 1e-2
+
+
+def test_rows_too_far_to_tell_are_refused(gaussian):
+    x = X.copy()
+    x[3, 1] = 1e30
+    with pytest.raises(ValueError, match=r"x is 1e\+30 at row 3, column 1, where the training"):
+        gaussian.predict(x)
+    # What a line gives at a thousand standard deviations is still what the model says.
+    x[3, 1] = 1e3
+    assert np.isfinite(gaussian.predict(x).std).all()
+
+
+def test_outputs_that_are_lost_are_refused():
+    raw = fitted(sx.likelihoods.Gaussian(), Y, standardize=False)
+    x = X.copy()
+    x[3, 1] = 1e30
+    predictive = raw.predict(x, num_draws=DRAWS)
+    for ask in (lambda: predictive.mean, lambda: predictive.log_prob(Y)):
+        with pytest.raises(ValueError, match="The network's output at row 3 of x is beyond"):
+            ask()
+    counts = fitted(sx.likelihoods.Poisson(), RNG.poisson(np.exp(0.5 + X[:, 0])))
+    x = X.copy()
+    x[2, 0] = 1e3
+    with pytest.raises(ValueError, match="The mean at row 2 of x is beyond"):
+        _ = counts.predict(x, num_draws=DRAWS).std
+
+
+def test_targets_that_cannot_be_used_are_refused(gaussian):
+    labels = fitted(sx.likelihoods.Bernoulli(), (X[:, 0] > 0).astype(int)).predict(X)
+    predictive = gaussian.predict(X, num_draws=DRAWS)
+    for call, reason in [
+        (lambda: labels.log_prob(np.full(60, 2**32)), "y is 4294967296 at row 0: Bernoulli"),
+        (lambda: predictive.log_prob(np.ma.masked_equal(Y, Y[5])), "y is masked at row 5"),
+        (lambda: predictive.cdf(np.where(np.arange(60) == 4, 1e200, Y)), r"y is 1e\+200 at row 4"),
+        (lambda: predictive.log_prob(["a"] * 60), "y must be real numbers"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            call()
+
+
+def test_predictions_are_of_the_inputs_as_they_were(gaussian):
+    x = X.copy()
+    predictive = gaussian.predict(x, num_draws=DRAWS)
+    x[:] = 0.0
+    np.testing.assert_array_equal(predictive.mean, gaussian.predict(X, num_draws=DRAWS).mean)
 
 
 def test_no_rows_give_no_predictions(gaussian):

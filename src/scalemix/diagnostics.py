@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Array
 
 from scalemix.distributions import SampledNetworks
-from scalemix.posterior import Posterior, check_inputs
+from scalemix.inputs import check_inputs, inputs_as_seen
+from scalemix.posterior import Posterior
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -197,7 +198,8 @@ def _sampled(posterior: Posterior) -> SampledNetworks:
 
 
 def _as_seen(posterior: Posterior, x: Any) -> Array:
-    return jnp.asarray(posterior.scaling.inputs(check_inputs(x, posterior.model)))
+    model = posterior.model
+    return jnp.asarray(inputs_as_seen(check_inputs(x, model), model, posterior.scaling))
 
 
 @eqx.filter_jit

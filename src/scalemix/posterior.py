@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key, side_key
 from scalemix.distributions import Ensemble, Networks
+from scalemix.inputs import check_inputs, inputs_as_seen
 from scalemix.model import Model
 from scalemix.predictive import Predictive, Regime
 from scalemix.scaling import Scaling
@@ -84,7 +85,8 @@ class Posterior(eqx.Module):
             networks, self.model.likelihood, self.scaling, key, self.score_spread,
             networks.num_places,
         )  # fmt: skip
-        return Predictive(regime, check_inputs(x, self.model), num_draws)
+        seen = inputs_as_seen(check_inputs(x, self.model), self.model, self.scaling)
+        return Predictive(regime, seen, num_draws)
 
     def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:
         """Write the posterior to one file, which `scalemix.load` reads.
@@ -161,51 +163,3 @@ class Posterior(eqx.Module):
         if isinstance(self.networks, Ensemble):
             kind = f"{self.networks.num_members} x {type(self.networks.stacked).__name__}"
         return f"Posterior({self.model!r}, {kind}, after {steps} steps)"
-
-
-def check_inputs(x: Any, model: Model) -> np.ndarray:
-    """Inputs as an array that the model's network takes row by row, or a `ValueError`."""
-    columns = list(getattr(x, "columns", []))
-    if columns:
-        text = [
-            name for name, kind in zip(columns, x.dtypes, strict=True) if kind.kind not in "biuf"
-        ]
-        if text:
-            raise ValueError(
-                f"Column {text[0]!r} of x holds no plain numbers ({x.dtypes[text[0]]}). Encode or "
-                f"drop it first."
-            )
-    x = np.asarray(x)
-    if x.dtype.kind not in "biuf":
-        raise ValueError(f"x must be real numbers, got the type {x.dtype}.")
-    if x.ndim == 0:
-        raise ValueError("x must hold examples along its first axis, got a single number.")
-    dtype = next(iter(model.weights.values())).dtype
-    # Whole numbers are measurements, unless the network takes nothing else (an embedding).
-    problem = _refusal(model, x.shape[1:], dtype)
-    if problem is None:
-        x = x.astype(dtype)
-    elif x.dtype.kind in "iu" and _refusal(model, x.shape[1:], x.dtype) is None:
-        return x
-    else:
-        raise ValueError(
-            f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
-            f"the shape {x.shape}. It says: {problem}"
-        )
-    if not np.isfinite(x).all():
-        where = np.argwhere(~np.isfinite(x))[0]
-        place = f"row {where[0]}" + (f", column {where[1]}" if x.ndim == 2 else "")
-        raise ValueError(f"x is not finite at {place}. Remove or impute such values first.")
-    return x
-
-
-def _refusal(model: Model, shape: tuple[int, ...], dtype: Any) -> str | None:
-    """What the network says against an example of this shape and type, if anything."""
-    try:
-        eqx.filter_eval_shape(
-            model.network, jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
-        )
-    except Exception as error:
-        lines = str(error).strip().splitlines()
-        return lines[0] if lines else type(error).__name__
-    return None

@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
 from scalemix.calibration import tail_probability
+from scalemix.inputs import check_targets, targets_as_seen
 from scalemix.likelihoods import Likelihood
 from scalemix.scaling import Scaling
 
@@ -57,6 +58,7 @@ class Predictive:
     they could not. Arrays have one entry a row; for classes, one a row and class.
     """
 
+    # Inputs come as the network sees them, standardised if it wants them so.
     def __init__(self, regime: Regime, x: np.ndarray, num_draws: int, indices: Array | None = None):
         self.num_draws = num_draws
         # One after the other, so that all places have their share, unless said otherwise.
@@ -89,7 +91,12 @@ class Predictive:
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, ...]:
-        return self._stream(_moments)
+        found = self._stream(_moments)
+        # The variance of single targets may be infinite; their means and the spread of these not.
+        lost = np.argwhere(~np.isfinite(found[0] + found[1]))
+        if len(lost):
+            raise ValueError(_too_far("mean", lost[0][0]))
+        return found
 
     def log_prob(self, y: Any) -> np.ndarray:
         """`log (1/S) sum_s p(y | x, W_s)` for each row: a log density, or a log mass."""
@@ -153,17 +160,10 @@ class Predictive:
         return moved * scaling.y_scale + scaling.y_mean
 
     def _targets(self, y: Any) -> np.ndarray:
-        y = np.asarray(y)
-        y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-        if y.shape[:1] != (len(self),):
-            raise ValueError(f"y has {y.shape[:1]} rows, the prediction {len(self)}.")
-        if y.ndim > 1:
-            raise ValueError(f"y must have one target a row, got the shape {y.shape}.")
-        if not np.isfinite(y).all():
-            raise ValueError(f"y is not finite at row {np.argwhere(~np.isfinite(y))[0][0]}.")
-        if np.issubdtype(y.dtype, np.integer) and not self._regime.likelihood.continuous_units:
-            return y.astype(np.int32)
-        return self._regime.scaling.targets(y.astype(np.float64)).astype(self._float)
+        y = check_targets(y, self._regime.likelihood)
+        if len(y) != len(self):
+            raise ValueError(f"y has {len(y)} rows, the prediction {len(self)}.")
+        return targets_as_seen(y, self._regime.scaling, self._float)
 
     def _stream(self, statistic: Callable[..., Any], *by_row: np.ndarray) -> tuple[np.ndarray, ...]:
         """A statistic of all draws' outputs, block of rows by block of rows."""
@@ -175,7 +175,7 @@ class Predictive:
         results = []
         for start in range(0, max(total, 1), block):
             rows = slice(start, start + block)
-            x = regime.scaling.inputs(self._x[rows])
+            x = self._x[rows]
             # One shape for every block: the last is filled up and cut again.
             fill = block - len(x)
             x, *beside = (
@@ -185,10 +185,26 @@ class Predictive:
             drawn = _outputs(
                 regime.draw, regime.likelihood.num_outputs, self._indices, regime.key, x
             )
+            lost = np.asarray(_lost(drawn[1]))[: block - fill]
+            if lost.any():
+                raise ValueError(_too_far("network's output", start + int(np.argmax(lost))))
             found = _summarise(statistic, *drawn, *beside)
             # Double precision from here on, where targets are shifted back to their own units.
             results.append([_widen(np.asarray(value)[: block - fill]) for value in found])
         return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
+
+
+def _too_far(what: str, row: int) -> str:
+    return (
+        f"The {what} at row {row} of x is beyond what single precision holds: the row lies too far "
+        f"from all that the network was trained on. Look at the units of its inputs, or remove it."
+    )
+
+
+@jax.jit
+def _lost(outputs: Array) -> Array:
+    """For each row, whether an output is not finite, or its square would not be."""
+    return jnp.any(~(jnp.abs(outputs) <= jnp.sqrt(jnp.finfo(outputs.dtype).max)), axis=(0, 2))
 
 
 def _widen(values: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from scalemix.inference.em import VariationalEM
 from scalemix.inference.noise import NoiseTraining, ObjectiveName
 from scalemix.inference.objectives import OBJECTIVES
 from scalemix.inference.scales import have_maximum
+from scalemix.inputs import check_weights
 from scalemix.likelihoods import Categorical, Gaussian, Likelihood, StudentT
 from scalemix.mixtures import ScaleMixture
 from scalemix.model import Model
@@ -260,6 +261,10 @@ class Recipe:
         `num_classes` does. The rest is as in `scalemix.fit`.
         """
         num_rows, num_inputs = _table_shape(x)
+        if sample_weight is not None:
+            # A row of weight zero is as good as none.
+            sample_weight = check_weights(sample_weight, num_rows)
+            num_rows = int(np.count_nonzero(sample_weight))
         if self.task == "classification":
             num_classes = _count_classes(y, num_classes)
         network_key, fit_key = jax.random.split(check_key(key, "key"))

@@ -1,8 +1,16 @@
-"""Inputs and targets in units of their own spread, and predictions back in the user's."""
+"""Inputs and targets in units of their own spread, and predictions back in the user's.
 
-from typing import NamedTuple
+All of it in double precision: a column at 1e8 that varies by one is nothing in single precision.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
+
+# So many standard deviations from the mean a column drowns all others in single precision.
+FARTHEST = 1e6
+# Rows that are scaled at a time, so that a large table is never there twice in double precision.
+ROWS_AT_A_TIME = 65_536
 
 
 class Scaling(NamedTuple):
@@ -13,30 +21,40 @@ class Scaling(NamedTuple):
     y_mean: float
     y_scale: float
 
-    def inputs(self, x: np.ndarray) -> np.ndarray:
-        """Inputs as the network sees them."""
+    def inputs(self, x: np.ndarray, dtype: Any) -> np.ndarray:
+        """Inputs as the network sees them, of this type; infinite where it has no such number."""
         if self.x_mean.size == 0:
-            return x
-        return ((x - self.x_mean) / self.x_scale).astype(x.dtype)
+            return x.astype(dtype)
+        seen = np.empty(x.shape, dtype)
+        with np.errstate(over="ignore"):
+            for start in range(0, len(x), ROWS_AT_A_TIME):
+                rows = slice(start, start + ROWS_AT_A_TIME)
+                seen[rows] = (x[rows].astype(np.float64) - self.x_mean) / self.x_scale
+        return seen
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Targets as the likelihood sees them."""
-        if self.y_mean == 0 and self.y_scale == 1:
-            return y
-        return ((y - self.y_mean) / self.y_scale).astype(y.dtype)
+        """Targets in double precision as the likelihood sees them; infinite beyond it."""
+        with np.errstate(over="ignore"):
+            return (y.astype(np.float64) - self.y_mean) / self.y_scale
 
 
 def find_scaling(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, inputs: bool, targets: bool
 ) -> Scaling:
     """Weighted means and deviations; a column that does not vary keeps its unit."""
-
-    def spread(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        mean = np.average(values, axis=0, weights=weight)
-        scale = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
-        return mean, np.where(scale > 1e-12 * np.maximum(np.abs(mean), 1e-300), scale, 1.0)
-
     nothing = np.zeros(0), np.ones(0)
-    x_mean, x_scale = spread(x.astype(np.float64)) if inputs else nothing
-    y_mean, y_scale = spread(y.astype(np.float64)) if targets else (0.0, 1.0)
+    x_mean, x_scale = _spread(x, weight) if inputs else nothing
+    y_mean, y_scale = _spread(y, weight) if targets else (0.0, 1.0)
     return Scaling(x_mean, x_scale, float(y_mean), float(y_scale))
+
+
+def _spread(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    values = values.astype(np.float64)
+    # In units of a power of two, which costs no digit, squares neither overflow nor vanish.
+    _, exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
+    values = np.ldexp(values, -exponent)
+    mean = np.average(values, axis=0, weights=weight)
+    scale = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
+    varies = scale > 1e-12 * np.abs(mean)
+    mean, scale = np.ldexp(mean, exponent), np.ldexp(scale, exponent)
+    return mean, np.where(varies & (scale >= np.finfo(np.float64).tiny), scale, 1.0)

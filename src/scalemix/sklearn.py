@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -10,8 +11,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
+from scalemix.inputs import check_weights, refuse_masked
 from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 from scalemix.recipes import Recipe, Task, Trial
@@ -82,7 +84,10 @@ class _ScaleMixEstimator(BaseEstimator):
         recipe = Recipe(task=self.task, **{name: getattr(self, name) for name in RECIPE})
         check_bins(self.bins)
         if sample_weight is not None:
-            sample_weight = _check_sample_weight(sample_weight, x, dtype=np.float64)
+            # One number for all rows is a habit of scikit-learn's.
+            if isinstance(sample_weight, Real):
+                sample_weight = np.full(len(x), sample_weight)
+            sample_weight = check_weights(sample_weight, len(x))
         self.bin_edges_ = tuple(
             () if self.bins is None else find_edges(column, self.bins, sample_weight)
             for column in x.T
@@ -100,6 +105,7 @@ class _ScaleMixEstimator(BaseEstimator):
         Without, the table itself. All the estimator's own methods do this themselves.
         """
         check_is_fitted(self, "posterior_")
+        refuse_masked("X", X)
         return self._encode(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
 
     def _encode(self, x: np.ndarray) -> np.ndarray:
@@ -253,6 +259,8 @@ class ScaleMixRegressor(RegressorMixin, _ScaleMixEstimator):
                 f"y should be a 1d array: one target a row, got the shape {shape}. For several "
                 f"targets use sklearn.multioutput.MultiOutputRegressor."
             )
+        refuse_masked("X", X)
+        refuse_masked("y", y)
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
         self._fit(X, y, sample_weight, None)
         return self
@@ -283,6 +291,8 @@ class ScaleMixClassifier(ClassifierMixin, _ScaleMixEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixClassifier":
         """The estimator, fitted to a table and one class a row."""
+        refuse_masked("X", X)
+        refuse_masked("y", y)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)

@@ -1,11 +1,14 @@
 """What `fit` takes, and what it refuses."""
 
+import equinox as eqx
 import jax
 import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.inputs import check_inputs
 from scalemix.networks import MLP
+from scalemix.preparation import prepare
 from tests.fitting.common import KEY, METHOD, X, Y, build, close, same
 
 
@@ -43,6 +46,102 @@ def test_a_constant_column_and_a_constant_target_are_harmless():
 def test_bad_data_are_refused(x, y, reason):
     with pytest.raises(ValueError, match=reason):
         sx.fit(build(), x, y, METHOD, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("unit", "shift"),
+    [(1.0, 1e8), (1e39, 0.0), (1e290, 0.0), (1e-200, 0.0), (3600.0, 1.7e9)],
+    ids=["far from zero", "beyond float32", "near the end", "tiny", "an hour of Unix time"],
+)
+def test_inputs_are_centred_before_they_are_rounded(unit, shift):
+    """Whatever float64 can tell apart is as good as any other unit."""
+    moved = X * unit + shift
+    plain, far = (sx.fit(build(), x, Y, METHOD, key=KEY) for x in (X, moved))
+    close(far, plain)
+    np.testing.assert_allclose(far.predict(moved).mean, plain.predict(X).mean, rtol=1e-3)
+
+
+def test_whole_numbers_are_centred_too():
+    moments = 1_700_000_000 + np.round(1000 * X).astype(np.int64)
+    plain, far = (sx.fit(build(), x, Y, METHOD, key=KEY) for x in (np.round(1000 * X), moments))
+    close(far, plain)
+
+
+@pytest.mark.parametrize("unit", [1e200, 1e-200])
+def test_targets_may_be_huge_or_tiny(unit):
+    plain, huge = (sx.fit(build(), X, y, METHOD, key=KEY) for y in (Y, Y * unit))
+    one, other = plain.predict(X), huge.predict(X)
+    np.testing.assert_allclose(other.mean / unit, one.mean, rtol=1e-4)
+    np.testing.assert_allclose(other.std / unit, one.std, rtol=1e-4)
+    np.testing.assert_allclose(
+        other.log_prob(Y * unit) + np.log(unit), one.log_prob(Y), rtol=1e-3, atol=1e-3
+    )
+
+
+def test_embeddings_take_whole_numbers_as_they_are():
+    class Embedded(eqx.Module):
+        table: eqx.nn.Embedding
+        last: eqx.nn.Linear
+
+        def __call__(self, x):
+            return self.last(jax.vmap(self.table)(x).reshape(-1))[0]
+
+    keys = jax.random.split(KEY)
+    network = Embedded(eqx.nn.Embedding(9, 2, key=keys[0]), eqx.nn.Linear(6, 1, key=keys[1]))
+    model = sx.Model(network, sx.ARD(sx.Bernoulli(0.95)), sx.likelihoods.Gaussian())
+    words = np.arange(180).reshape(60, 3) % 9
+    data, scaling = prepare(model, words, Y, None, True)
+    np.testing.assert_array_equal(data.x, words)
+    assert data.x.dtype == words.dtype
+    assert scaling.x_mean.size == 0
+
+
+def test_images_are_not_doubled():
+    class Mean(eqx.Module):
+        last: eqx.nn.Linear
+
+        def __call__(self, x):
+            return self.last(x.reshape(-1))[0]
+
+    model = sx.Model(
+        Mean(eqx.nn.Linear(8, 1, key=KEY)), sx.ARD(sx.Bernoulli(0.95)), sx.likelihoods.Gaussian()
+    )
+    images = np.arange(480, dtype=np.uint8).reshape(60, 2, 4)
+    assert check_inputs(images, model).dtype == np.float32
+    with pytest.raises(ValueError, match="x is too large a number for float32 at row 1"):
+        check_inputs(images * np.where(np.arange(60) == 1, 1e39, 1.0)[:, None, None], model)
+
+
+def test_whole_targets_that_would_wrap_are_refused():
+    network = MLP(3, "scalar", 8, 1, key=KEY)
+    counts = np.where(np.arange(60) == 7, 2**33, 3)
+    labels = np.where(np.arange(60) == 9, 2**32, 1)
+    for likelihood, y, reason in [
+        (sx.likelihoods.Poisson(), counts, "y is 8589934592 at row 7: Poisson counts no further"),
+        (sx.likelihoods.Poisson(), counts.astype(float), "y is 8589934592.0 at row 7"),
+        (sx.likelihoods.Bernoulli(), labels, "y is 4294967296 at row 9: Bernoulli counts"),
+    ]:
+        model = sx.Model(network, sx.ARD(sx.Bernoulli(0.9)), likelihood)
+        with pytest.raises(ValueError, match=reason):
+            sx.fit(model, X, y, METHOD, key=KEY)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"x": np.ma.masked_greater(X, 2.0)}, r"x is masked at row \d+, column \d.*x\.filled"),
+        ({"y": np.ma.masked_equal(Y, Y[5])}, "y is masked at row 5"),
+        ({"x": X * 1e300}, r"x is beyond 1e\+300 at row 2, column 0. Divide it"),
+        ({"y": np.where(np.arange(60) == 2, 1e308, Y)}, r"y is beyond 1e\+300 at row 2"),
+        ({"y": Y * 1e200, "standardize": False}, r"y is .*e\+200 at row 0, .*standardize it"),
+        ({"x": X * 1e39, "standardize": False}, "x is too large a number for float32 at row 0"),
+    ],
+)
+def test_numbers_that_cannot_be_used_are_refused(changes, reason):
+    arguments = {"x": X, "y": Y, "standardize": True} | changes
+    x, y = arguments.pop("x"), arguments.pop("y")
+    with pytest.raises(ValueError, match=reason):
+        sx.fit(build(), x, y, METHOD, key=KEY, **arguments)
 
 
 def test_impossible_targets_are_refused():
@@ -105,13 +204,3 @@ def test_a_text_column_is_named():
     frame.dtypes = Dtypes(Frame.dtypes)
     with pytest.raises(ValueError, match="Column 'b' of x holds no plain numbers"):
         sx.fit(build(), frame, Y, METHOD, key=KEY)
-
-
-def test_bad_weights_are_refused():
-    for weight, reason in [
-        (np.ones(3), "one number a row"),
-        (np.zeros(60), "zero for every row"),
-        (np.where(np.arange(60) == 3, -1.0, 1.0), "is -1.0 at row 3"),
-    ]:
-        with pytest.raises(ValueError, match=reason):
-            sx.fit(build(), X, Y, METHOD, key=KEY, sample_weight=weight)

@@ -11,7 +11,7 @@ from sklearn.linear_model import ARDRegression
 
 import scalemix as sx
 from scalemix.inference import scales as sc
-from scalemix.inference.batches import Data
+from scalemix.inference.batches import Batch
 from scalemix.networks import MLP, ResNet
 from scalemix.networks.gaussians import draw_network
 from tests.networks.cases import NETWORKS
@@ -120,7 +120,7 @@ def linear_bound(x, y, mean, deviation, variance, sigma, num_draws=4000):
     model = sx.Model(network, sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian(sigma))
     engine = sx.VariationalEM(num_draws=num_draws)
     state = engine.init(model, 1)
-    batch = Data(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.ones(len(y)))
+    batch = Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.ones(len(y)))
     log_deviations = {"network": jnp.log(jnp.asarray(deviation[None], jnp.float32))}
     variances = {"network": {"unit": jnp.asarray(variance, jnp.float32)}}
     keys = jax.random.split(KEY, 8)
@@ -175,7 +175,7 @@ def test_the_likelihood_in_the_bound_is_that_of_drawn_weights(name):
     variances = engine.best_variances(state, model)
     rng = np.random.default_rng(0)
     x, y = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((3, 6), 3))
-    batch = Data(x, y, jnp.ones(3))
+    batch = Batch(x, y, jnp.ones(3))
     deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
 
     @jax.jit
@@ -213,7 +213,7 @@ def test_batches_do_not_change_what_is_optimised():
     variances = engine.best_variances(state, model)
 
     def value(rows):
-        batch = Data(x[rows], y[rows], jnp.ones(len(rows)))
+        batch = Batch(x[rows], y[rows], jnp.ones(len(rows)))
         bound = engine.bound(state.learned, state.log_deviations, variances, model, batch, KEY)
         return float(bound.per_datum(jnp.float32(40.0), 1.0))
 

@@ -9,6 +9,7 @@ import optax
 import pytest
 
 import scalemix as sx
+from scalemix.inference.batches import Batch
 from scalemix.networks import MLP, ResNet
 from scalemix.recipes import Recipe
 from tests.mixtures.cases import CASES
@@ -125,6 +126,38 @@ def test_estimators_follow_the_objective():
     for objective, sharing in (("importance_weighted", "batch"), ("tail_adaptive", "example")):
         recipe = Recipe(inference="noise", objective=objective)
         assert recipe._noise_training(100).sharing == sharing
+
+
+def test_recorded_weights_of_a_batch_count_rows_as_the_objective_does():
+    method = sx.NoiseTraining(
+        "importance_weighted", num_draws=4, noise_sharing="batch", record_weights=True
+    )
+    model = mlp_model(sx.ARD(sx.Gaussian(0.5)))
+
+    @jax.jit
+    def recorded(y, weight):
+        x = jnp.asarray(X[[0, 1, 2, 3, 4, 0]], jnp.float32)
+        step = method.step(
+            method.init(model, 1), model, Batch(x, y, weight), jnp.float32(60), 1, KEY
+        )
+        return step.recorded["importance_weights"]
+
+    y = jnp.asarray(Y[[0, 1, 2, 3, 4, 0]] - 5.0, jnp.float32)
+    given_twice = recorded(y, jnp.ones(6))
+    # The first row counts twice, and the last, which would spoil everything, only pads.
+    counted_twice = recorded(y.at[5].set(9.0), jnp.array([2.0, 1.0, 1.0, 1.0, 1.0, 0.0]))
+    assert given_twice.shape == (4, 1)
+    np.testing.assert_allclose(counted_twice, given_twice, rtol=1e-4, atol=1e-6)
+
+
+def test_recorded_weights_of_rows_that_only_pad_are_zero():
+    method = sx.NoiseTraining(
+        "importance_weighted", steps=2, batch_size=None, noise_sharing="example",
+        record_weights=True,
+    )  # fmt: skip
+    recorded = sx.fit(mlp_model(), X, Y, method, key=KEY).history.recorded["importance_weights"]
+    expected = np.repeat([[1.0, 0.0]], [60, 4], axis=1)
+    np.testing.assert_allclose(recorded.sum(axis=1), expected, rtol=1e-5)
 
 
 def test_the_penalty_counts_once_per_datum():

@@ -1,6 +1,10 @@
 """The objectives, on a linear model whose marginal likelihood over the noise is exact."""
 
+import itertools
+
 import equinox as eqx
+import hypothesis as hp
+import hypothesis.strategies as hst
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +14,7 @@ import scipy.stats as st
 
 import scalemix as sx
 from scalemix.inference import objectives as ob
-from scalemix.inference.batches import Data
+from scalemix.inference.batches import Batch
 
 NUM, DIM, SIGMA = 6, 3, 0.5
 RNG = np.random.default_rng(1)
@@ -29,7 +33,7 @@ def linear_model(std, mean=1.0):
 def log_likelihoods(std, num_draws, key, sharing="batch"):
     """`l[s, n]` by the library's own noisy network."""
     engine = sx.NoiseTraining(num_draws=num_draws, noise_sharing=sharing)
-    batch = Data(jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32), jnp.ones(NUM))
+    batch = Batch(jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32), jnp.ones(NUM))
     return engine._log_likelihoods(linear_model(std), batch, key)
 
 
@@ -159,6 +163,39 @@ def test_example_weights_are_repetitions():
             objective = ob.OBJECTIVES[name]
             weighted = objective(values, jnp.array([2.0, 1.0, 1.0]), weighting=weighting)
             np.testing.assert_allclose(weighted, objective(doubled, weighting=weighting), rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", list(ob.OBJECTIVES))
+@hp.given(
+    weights=hst.lists(hst.sampled_from([0.0, 0.2, 1.0, 3.0, 99.0]), min_size=5, max_size=5).filter(
+        any
+    ),
+    size=hst.integers(1, 5),
+)
+@hp.settings(max_examples=20, deadline=None, derandomize=True)
+def test_batches_are_right_on_average(name, weights, size):
+    """The mean over all batches that there are is the objective of all examples."""
+    objective, weights = ob.OBJECTIVES[name], np.array(weights, np.float32)
+    num_draws = 1 if name == "hierarchical" else 3
+    values = np.asarray(jax.random.normal(jax.random.key(5), (num_draws, 5)))
+    batches = np.array(list(itertools.combinations(range(5), size)))
+    total = size * weights.mean()
+    found = jax.vmap(lambda v, w: objective(v, w, total=total))(
+        np.moveaxis(values[:, batches], 1, 0), weights[batches]
+    )
+    np.testing.assert_allclose(np.mean(found), objective(values, weights), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["lower_bound", "importance_weighted", "tail_adaptive"])
+def test_draws_of_a_batch_are_weighed_by_its_whole_likelihood(name):
+    objective, weights = ob.OBJECTIVES[name], jnp.array([2.0, 0.0, 0.5])
+    values = jax.random.normal(jax.random.key(4), (5, 3))
+    sums = 2.0 * values[:, :1] + 0.5 * values[:, 2:]
+    expected = objective(sums) / 7.0
+    found = objective(values, weights, total=7.0, weighting="batch")
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    # A batch without any weight says nothing, and is no reason to stop.
+    assert objective(values, jnp.zeros(3), total=7.0) == 0
 
 
 def test_hierarchical_takes_one_row():

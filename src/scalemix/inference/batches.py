@@ -12,11 +12,26 @@ LEAST_ROWS = 64
 
 
 class Data(NamedTuple):
-    """Examples, with a weight for each: zero for the rows that only pad."""
+    """Examples, and how many rows each counts as: zero for those that only pad."""
 
     x: Any
     y: Any
     weight: Any
+
+
+class Batch(NamedTuple):
+    """The rows of one step, and what their weighted sum is divided by.
+
+    A sum over B of N rows estimates `sum_n w_n l_n / sum_n w_n` without bias if it is divided by
+    `B sum_n w_n / N`, the weight that so many rows have on average. Their own weight would favour
+    the rows that happen to meet lighter ones.
+    """
+
+    x: Any
+    y: Any
+    weight: Any
+    total: Any = None
+    """That average; `None` stands for the weight of these rows, as if they were all there are."""
 
 
 def stack(sets: Sequence[Data]) -> Data:

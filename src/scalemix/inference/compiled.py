@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import noise_key, side_key
-from scalemix.inference.batches import Data, batch_rows, visits
+from scalemix.inference.batches import Batch, Data, batch_rows, visits
 from scalemix.inference.engine import Schedule, Step
 from scalemix.inference.scoring import RowScores
 
@@ -31,11 +31,15 @@ def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
 @eqx.filter_jit
 def run_chunk(
     schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
-    rows: Array | None, num_data: Array, keys: PRNGKeyArray, start: Array, count: Array,
+    rows: Array | None, num_data: Array, totals: Array, keys: PRNGKeyArray, start: Array,
+    count: Array,
 ) -> tuple[PyTree, Array, Array, dict[str, Array]]:  # fmt: skip
-    """`count` steps from `start` on. The count is data, so that every chunk is one program."""
+    """`count` steps from `start` on. The count is data, so that every chunk is one program.
 
-    def one(state, arrays, which, rows, num_data, key, i) -> Step:
+    `totals` is what each model's batches are divided by: see `Batch`.
+    """
+
+    def one(state, arrays, which, rows, num_data, total, key, i) -> Step:
         if rows is not None:
             batch = jax.tree.map(lambda a: a[which, rows[i]], data)
         elif schedule.stream:
@@ -45,19 +49,21 @@ def run_chunk(
             batch = jax.tree.map(lambda a: a[which], data)
         engine, model = eqx.combine(arrays, static)
         key = jax.random.fold_in(key, start + i)
+        batch = Batch(batch.x, batch.y, batch.weight, total)
         return engine.step(state, model, batch, num_data, schedule.num_steps, key)
 
     def steps(state, i) -> Step:
         which = jnp.arange(len(sets)) if schedule.stream else sets
-        return _side_by_side(lambda s, a, w, r, n, k: one(s, a, w, r, n, k, i))(
-            state, arrays, which, rows, num_data, keys
+        return _side_by_side(lambda s, a, w, r, n, t, k: one(s, a, w, r, n, t, k, i))(
+            state, arrays, which, rows, num_data, totals, keys
         )
 
     def body(i: Array, carry):
         state, objectives, log_likelihoods, _ = carry
         state, objective, log_likelihood, recorded = steps(state, i)
-        objectives = objectives.at[:, i].set(objective)
-        return state, objectives, log_likelihoods.at[:, i].set(log_likelihood), recorded
+        objectives = objectives.at[:, i].set(objective.astype(objectives.dtype))
+        log_likelihoods = log_likelihoods.at[:, i].set(log_likelihood.astype(objectives.dtype))
+        return state, objectives, log_likelihoods, recorded
 
     blank = jax.tree.map(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded

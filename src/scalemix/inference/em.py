@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix.inference.batches import Data
+from scalemix.inference.batches import Batch, Data
 from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import lower_bound
 from scalemix.inference.scales import (
@@ -171,7 +171,7 @@ class VariationalEM(Training, Engine):
         log_deviations: dict[str, Array],
         variances: dict[str, Variances],
         model: Model,
-        batch: Data,
+        batch: Batch,
         key: PRNGKeyArray,
     ) -> Bound:
         """The terms of the bound on a batch, the likelihood estimated by noisy passes."""
@@ -210,13 +210,13 @@ class VariationalEM(Training, Engine):
         else:
             values = jax.vmap(of_pair, in_axes=(Noise(0, 0, None),))(noise)
         values = values.reshape(self.num_draws, num_rows)
-        return Bound(lower_bound(values, batch.weight), kl, hyper)
+        return Bound(lower_bound(values, batch.weight, total=batch.total), kl, hyper)
 
     def step(
         self,
         state: EMState,
         model: Model,
-        batch: Data,
+        batch: Batch,
         num_data: Array,
         num_steps: int,
         key: PRNGKeyArray,

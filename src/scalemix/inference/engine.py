@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix.inference.batches import Data
+from scalemix.inference.batches import Batch, Data
 from scalemix.inference.scoring import RowScores
 
 
@@ -27,7 +27,7 @@ class Engine(abc.ABC):
     """How to infer: pure functions of one model, which the loop maps over many.
 
     `state` is what the engine adjusts, `model` is what it started from. `num_data` is the number of
-    training data, the N of every mean.
+    training data, each counted as often as its weight says: the N of every mean.
     """
 
     @abc.abstractmethod
@@ -53,7 +53,7 @@ class Engine(abc.ABC):
         self,
         state: PyTree,
         model: PyTree,
-        batch: Data,
+        batch: Batch,
         num_data: Array,
         num_steps: int,
         key: PRNGKeyArray,

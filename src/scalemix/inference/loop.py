@@ -182,7 +182,13 @@ class _Chunks:
         self.sets_on_host = sets
         self.sets = jnp.asarray(sets, jnp.int32)
         self.rows_on_host = [int(num_rows[which]) for which in sets]
-        self.num_data = jnp.asarray(data.weight.sum(axis=1)[sets])
+        # In double precision, or the mean weight would not be one where all weights are.
+        num_data = data.weight.sum(axis=1, dtype=np.float64)
+        size = schedule.batch_size
+        totals = num_data if size is None else num_data * size / num_rows
+        self.num_data, self.totals = (
+            jnp.asarray(a[sets].astype(data.weight.dtype)) for a in (num_data, totals)
+        )
         self.num_rows = jnp.asarray(num_rows[sets], jnp.int32)
         self.longest = data.weight.shape[1]
         order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
@@ -197,7 +203,7 @@ class _Chunks:
         data, rows = self._batches(start)
         state, *by_step, recorded = compiled.run_chunk(
             self.schedule, self.static, state, self.arrays, data, self.sets, rows,
-            self.num_data, self.step_keys, jnp.int32(start), jnp.int32(count),
+            self.num_data, self.totals, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip
         objective, log_likelihood = (np.asarray(values)[:, :count] for values in by_step)
         return state, objective, log_likelihood, jax.tree.map(np.asarray, recorded)
@@ -236,7 +242,7 @@ class _Chunks:
         data, rows = self._batches(0)
         *_, recorded = eqx.filter_eval_shape(
             compiled.run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets,
-            rows, self.num_data, self.step_keys, jnp.int32(0), jnp.int32(0),
+            rows, self.num_data, self.totals, self.step_keys, jnp.int32(0), jnp.int32(0),
         )  # fmt: skip
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
 

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix.inference.batches import Data
+from scalemix.inference.batches import Batch, Data
 from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import (
     OBJECTIVES,
     OF_DRAWS,
     Weighting,
+    batch_sums,
     evaluate,
     importance_weights,
 )
@@ -51,7 +52,8 @@ class NoiseTraining(Training, Engine):
     objectives each example has draws of its own, and weighs them for itself, as dropout is used.
 
     With `record_weights` the posterior's history holds the importance weights of the last step of
-    every chunk.
+    every chunk; where steps take all rows, zeros stand for the rows that only fill them up to a
+    round number.
     """
 
     objective: ObjectiveName = "lower_bound"
@@ -148,7 +150,7 @@ class NoiseTraining(Training, Engine):
         self,
         state: NoiseState,
         model: Model,
-        batch: Data,
+        batch: Batch,
         num_data: Array,
         num_steps: int,
         key: PRNGKeyArray,
@@ -159,7 +161,9 @@ class NoiseTraining(Training, Engine):
         def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
             current = model.with_learned(learned)
             values = self._log_likelihoods(current, batch, key)
-            objective = evaluate(self.objective, values, batch.weight, weighting=weighting)
+            objective = evaluate(
+                self.objective, values, batch.weight, total=batch.total, weighting=weighting
+            )
             negative = current.penalty(parametrization) / num_data - objective
             return negative, (objective, values)
 
@@ -169,11 +173,18 @@ class NoiseTraining(Training, Engine):
         learned, optimizer = self.descend(state.learned, state.optimizer, slope, num_steps)
         recorded = {}
         if self.record_weights:
-            totals = values if weighting == "example" else jnp.sum(values, axis=1, keepdims=True)
-            recorded["importance_weights"] = importance_weights(self.objective, totals)
+            recorded["importance_weights"] = self._importance_weights(values, batch, weighting)
         return Step(NoiseState(learned, optimizer), -negative, objective, recorded)
 
-    def _log_likelihoods(self, model: Model, batch: Data, key: PRNGKeyArray) -> Array:
+    def _importance_weights(self, values: Array, batch: Batch, weighting: Weighting) -> Array:
+        """`(draws, examples)`, or one example in place of a batch that is weighed as one."""
+        if weighting == "batch":
+            return importance_weights(self.objective, batch_sums(values, batch.weight)[:, None])
+        # No draw counts for an example that only pads.
+        found = importance_weights(self.objective, values)
+        return jnp.where(batch.weight > 0, found, 0.0)
+
+    def _log_likelihoods(self, model: Model, batch: Batch, key: PRNGKeyArray) -> Array:
         """`l[s, n]`: draws first, examples second."""
         if self.deterministic:
             outputs = jax.vmap(model.network)(batch.x)[None]

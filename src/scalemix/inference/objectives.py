@@ -3,8 +3,10 @@
 `log_likelihoods[s, n]` is `l_s = log p(y_n | x_n, W, Xi_s)`: draws first, examples second. With
 `weighting="example"` each example weighs its own draws (noise was drawn for each example); with
 `"batch"` a draw is one for the whole batch, and its log-likelihood is the batch's sum. Every
-objective is per datum: divided by the number of examples, or by the sum of `example_weights`
-(zero for padding).
+objective is per datum: a sum over examples, each times its entry of `example_weights` (one unless
+given, zero for padding), divided by `total`. That is the sum of the weights unless given, which is
+right where the examples are all there are. For a batch of B out of N examples with weights give
+`B / N` times the sum of all N weights: a batch's own sum is biased, and may be zero.
 
 The lower bound is the same either way, in the mean over draws. Importance weights are not: with
 more and more draws they tend
@@ -29,7 +31,7 @@ from typing import Literal
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike
 
 Weighting = Literal["example", "batch"]
 Objective = Callable[..., Array]
@@ -39,28 +41,39 @@ def _per_datum(
     over_draws: Callable[[Array], Array],
     log_likelihoods: Array,
     example_weights: Array | None,
+    total: ArrayLike | None,
     weighting: Weighting,
 ) -> Array:
     """Reduce over draws, then over examples; or, for a shared draw, the other way round."""
     if example_weights is None:
         example_weights = jnp.ones_like(log_likelihoods[0])
-    count = jnp.sum(example_weights)
-    # A weight of zero must also silence what is not finite.
-    counted = jnp.where(example_weights > 0, log_likelihoods, 0.0)
+    total = jnp.sum(example_weights) if total is None else total
     if weighting == "batch":
-        return over_draws(jnp.sum(counted * example_weights[None, :], axis=1)) / count
-    return jnp.sum(over_draws(counted) * example_weights) / count
+        return over_draws(batch_sums(log_likelihoods, example_weights)) / total
+    return jnp.sum(over_draws(_counted(log_likelihoods, example_weights)) * example_weights) / total
+
+
+def batch_sums(log_likelihoods: Array, example_weights: Array) -> Array:
+    """Each draw's log-likelihood of the whole batch."""
+    counted = _counted(log_likelihoods, example_weights)
+    return jnp.sum(counted * example_weights[None, :], axis=1)
+
+
+def _counted(log_likelihoods: Array, example_weights: Array) -> Array:
+    """A weight of zero must also silence what is not finite."""
+    return jnp.where(example_weights > 0, log_likelihoods, 0.0)
 
 
 def lower_bound(
     log_likelihoods: Array,
     example_weights: Array | None = None,
     *,
+    total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
     """`mean_s l_s`: what dropout maximises."""
     return _per_datum(
-        lambda values: jnp.mean(values, axis=0), log_likelihoods, example_weights, weighting
+        lambda values: jnp.mean(values, axis=0), log_likelihoods, example_weights, total, weighting
     )
 
 
@@ -68,6 +81,7 @@ def importance_weighted(
     log_likelihoods: Array,
     example_weights: Array | None = None,
     *,
+    total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
     """`log (1/S) sum_s exp l_s`: tighter for every extra draw; one draw is the lower bound."""
@@ -75,13 +89,14 @@ def importance_weighted(
     def log_mean_exp(values: Array) -> Array:
         return jax.nn.logsumexp(values, axis=0) - jnp.log(values.shape[0])
 
-    return _per_datum(log_mean_exp, log_likelihoods, example_weights, weighting)
+    return _per_datum(log_mean_exp, log_likelihoods, example_weights, total, weighting)
 
 
 def tail_adaptive(
     log_likelihoods: Array,
     example_weights: Array | None = None,
     *,
+    total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
     """`sum_s w_s l_s` with weights by rank, constant in the gradient."""
@@ -89,7 +104,7 @@ def tail_adaptive(
     def by_rank(values: Array) -> Array:
         return jnp.sum(tail_adaptive_weights(values) * values, axis=0)
 
-    return _per_datum(by_rank, log_likelihoods, example_weights, weighting)
+    return _per_datum(by_rank, log_likelihoods, example_weights, total, weighting)
 
 
 def tail_adaptive_weights(log_likelihoods: Array) -> Array:
@@ -104,6 +119,7 @@ def hierarchical(
     log_likelihoods: Array,
     example_weights: Array | None = None,
     *,
+    total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
     """`log p(y | x, W)` with no noise in the network (the paper's MN-HP).
@@ -115,7 +131,7 @@ def hierarchical(
             f"The hierarchical objective has no noise in the network and takes one row of "
             f"log-likelihoods, got {log_likelihoods.shape[0]}."
         )
-    return lower_bound(log_likelihoods, example_weights, weighting=weighting)
+    return lower_bound(log_likelihoods, example_weights, total=total, weighting=weighting)
 
 
 def importance_weights(objective: str | Array, log_likelihoods: Array) -> Array:
@@ -134,6 +150,7 @@ def evaluate(
     log_likelihoods: Array,
     example_weights: Array | None = None,
     *,
+    total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
     """The objective of this name, or the one at this place in `OF_DRAWS`.
@@ -141,12 +158,13 @@ def evaluate(
     A place is data, so that fits by different objectives are one program. All are computed then,
     at a cost that is nothing beside the network's.
     """
+
+    def value(name: str) -> Array:
+        return OBJECTIVES[name](log_likelihoods, example_weights, total=total, weighting=weighting)
+
     if isinstance(objective, str):
-        return OBJECTIVES[objective](log_likelihoods, example_weights, weighting=weighting)
-    values = [
-        OBJECTIVES[name](log_likelihoods, example_weights, weighting=weighting) for name in OF_DRAWS
-    ]
-    return jnp.stack(values)[objective]
+        return value(objective)
+    return jnp.stack([value(name) for name in OF_DRAWS])[objective]
 
 
 OF_DRAWS = ("lower_bound", "importance_weighted", "tail_adaptive")

@@ -12,6 +12,7 @@ wherever the network uses it for that example, at the price of a second product:
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -53,7 +54,7 @@ def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
 
 
 def run_with_weights(
-    network: PyTree, sites: tuple[Site, ...], weights: dict[str, Deferred], x: Array
+    network: PyTree, sites: tuple[Site, ...], weights: Mapping[str, Deferred], x: Array
 ) -> Any:
     """The network's output with these weights in place of its own."""
     return run_deferred(lambda weights, x: put_weights(network, sites, weights)(x), weights, x)

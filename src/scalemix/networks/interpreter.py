@@ -110,6 +110,7 @@ def _convolve(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
         return None
     places = equation.params["dimension_numbers"]
     (output,) = equation.outvars
+    aval: Any = output.aval
     batch, _, *space = places.out_spec
 
     def multiply(weight: Array, data: Array) -> Array:
@@ -120,7 +121,7 @@ def _convolve(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
         data,
         summed={places.rhs_spec[1]: places.lhs_spec[1]},
         kept={places.rhs_spec[0]: places.out_spec[1]},
-        once=math.prod(output.aval.shape[axis] for axis in (batch, *space)) == 1,
+        once=math.prod(aval.shape[axis] for axis in (batch, *space)) == 1,
     )
     return [weight.times(product)]
 

@@ -75,6 +75,8 @@ def importance_weights(
     recorded = np.asarray(told.recorded["importance_weights"], float)
     # Chunks, draws, examples; an ensemble has its members before them.
     weights = recorded[member][chunk] if recorded.ndim == 4 else recorded[chunk]
+    # Examples that only pad have no weight in any draw.
+    weights = weights[:, weights.any(axis=0)]
     ranked = -np.sort(-weights, axis=0)
     num_draws, num_examples = ranked.shape
     ranks = np.arange(1, num_draws + 1)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scalemix.distributions import Ensemble
+from scalemix.inputs import network_dtype
 from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 
@@ -47,11 +48,11 @@ def mean_change(before: Predictive, after: Predictive) -> float:
 
 def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:
     """Rows to time a pass of, as the network sees them: those given, or any."""
-    dtype = next(iter(posterior.model.weights.values())).dtype
+    dtype = network_dtype(posterior.model)
     shape = (TIMED_ROWS,) if in_size == "scalar" else (TIMED_ROWS, in_size)
     if x is None:
         return np.random.default_rng(0).normal(size=shape).astype(dtype)
-    return posterior.scaling.inputs(np.resize(x, shape).astype(dtype))
+    return posterior.scaling.inputs(np.resize(x, shape), dtype)
 
 
 def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix.distributions import Ensemble, GaussianNetworks, Networks, NoisyNetworks, OneNetwork
-from scalemix.posterior import Posterior, check_inputs
+from scalemix.inputs import check_inputs
+from scalemix.posterior import Posterior
 from scalemix.predictive import Predictive
 from scalemix.pruning.compact import Compacted, compact
 from scalemix.pruning.masks import Row, mask, rows_off, with_members

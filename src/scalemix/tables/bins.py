@@ -34,7 +34,9 @@ def ramps(values: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
     if not edges:
         return np.zeros((len(values), 0))
     low, high = np.array(edges[:-1]), np.array(edges[1:])
-    return np.clip((values[:, None] - low) / (high - low), 0.0, 1.0)
+    # Far outside a narrow bin the quotient may be infinite, and is clipped like any other.
+    with np.errstate(over="ignore"):
+        return np.clip((values[:, None] - low) / (high - low), 0.0, 1.0)
 
 
 def check_bins(bins: int | None) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from scalemix.scaling import FARTHEST
 from scalemix.tables.bins import ramps
 from scalemix.tables.cells import numbers, word
 from scalemix.tables.reading import InputError, Table, listing
@@ -36,6 +37,14 @@ class Numeric:
         values = np.array(numbers(table, self.name, dates=self.dates))
         values = np.where(np.isnan(values), self.fill, values)
         centred = ((values - self.fill) / self.spread)[:, None]
+        if (far := np.abs(centred[:, 0]) > FARTHEST).any():
+            raise table.error(
+                int(np.argmax(far)),
+                self.name,
+                f"{values[far][0]:g} is more than {FARTHEST:g} spreads ({self.spread:g}) from "
+                f"{self.fill:g}, the median of training: nothing can be told so far away. Correct "
+                f"the cell; an empty one counts as the median.",
+            )
         return np.concatenate([centred, ramps(values, self.edges)], axis=1)
 
 
