@@ -70,7 +70,7 @@ def _gains(outcome: Outcome, jobs: Sequence[Any], data: Sequence[Data]) -> np.nd
     means, errors = seen.mean(axis=1), seen.std(axis=1) / np.sqrt(last)
     gains = []
     for mean, error, job in zip(means, errors, jobs, strict=True):
-        y, weight = data[job.which].y, data[job.which].weight
+        _, y, weight = data[job.which]
         some = np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).astype(int)
         constant = job.model.likelihood.constant_log_prob(y[some], weight[some])
         gain = np.nan if constant is None else mean - constant

@@ -197,7 +197,7 @@ def test_impossible_likelihoods_are_refused(build, reason):
         (lk.Categorical(4), lambda rng: rng.choice(3, 200)),
         (lk.Poisson(), lambda rng: rng.poisson(3.0, 200)),
     ],
-    ids=repr,
+    ids=["Gaussian", "floor", "StudentT", "per input", "Bernoulli", "Categorical", "Poisson"],
 )
 def test_the_best_constant_is_found(likelihood, draw):
     """Against an optimiser over the output, and the noise scale where it is learned."""

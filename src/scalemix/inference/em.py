@@ -194,13 +194,16 @@ class VariationalEM(Training, Engine):
         noise = draw_noise(uses, (num_pairs, num_rows), key)
         noise = jax.tree.map(lambda leaf: leaf.astype(dtype), noise)
 
+        # What passes have of their own, and what they share.
+        of_each: Any = Noise(0, 0, None)  # pyright: ignore[reportArgumentType]
+
         def one(noise: Noise, sign: Array, x: Array, y: Array) -> Array:
             weights = gaussian_weights(laid_out, model.sites, uses, deviations, noise, sign)
             output = run_with_weights(laid_out, model.sites, weights, x)
             return current.likelihood.log_prob(output, y)
 
         def of_pair(noise: Noise) -> Array:
-            rows = jax.vmap(one, in_axes=(Noise(0, 0, None), None, 0, 0))
+            rows = jax.vmap(one, in_axes=(of_each, None, 0, 0))
             return jax.vmap(lambda sign: rows(noise, sign, batch.x, batch.y))(signs)
 
         # A pair alone goes without an axis of pairs: gradients are summed over signs, and on a CPU
@@ -208,7 +211,7 @@ class VariationalEM(Training, Engine):
         if num_pairs == 1:
             values = of_pair(Noise(noise.normals[0], noise.signs[0], noise.shared))
         else:
-            values = jax.vmap(of_pair, in_axes=(Noise(0, 0, None),))(noise)
+            values = jax.vmap(of_pair, in_axes=(of_each,))(noise)
         values = values.reshape(self.num_draws, num_rows)
         return Bound(lower_bound(values, batch.weight, total=batch.total), kl, hyper)
 

@@ -124,8 +124,7 @@ def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:
     return jnp.asarray(above + jnp.log(-jnp.expm1(-above)), above.dtype)
 
 
-def entropy(shares: ArrayLike) -> float:
+def entropy(shares: np.ndarray) -> float:
     """`-sum p log p` of the shares of some classes, in nats."""
-    present = np.asarray(shares, np.float64)
-    present = present[present > 0]
+    present = shares[shares > 0]
     return float(-np.sum(present * np.log(present)))

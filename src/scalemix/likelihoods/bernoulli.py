@@ -45,4 +45,5 @@ class Bernoulli(Likelihood):
         return jax.random.bernoulli(key, self.mean(output)).astype(output.dtype)
 
     def constant_log_prob(self, y, weight):
-        return -entropy([1 - np.average(y, weights=weight), np.average(y, weights=weight)])
+        share = np.average(y, weights=weight)
+        return -entropy(np.array([1 - share, share]))
