@@ -21,8 +21,13 @@ class Scaling(NamedTuple):
     y_mean: float
     y_scale: float
 
-    def inputs(self, x: np.ndarray, dtype: Any) -> np.ndarray:
-        """Inputs as the network sees them, of this type; infinite where it has no such number."""
+    def inputs(self, x: np.ndarray, dtype: Any = None) -> np.ndarray:
+        """Inputs as the network sees them; infinite where the type has no such number.
+
+        The type is that of `x` unless given, and double precision for whole numbers.
+        """
+        if dtype is None:
+            dtype = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64
         if self.x_mean.size == 0:
             return x.astype(dtype)
         seen = np.empty(x.shape, dtype)

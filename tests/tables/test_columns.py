@@ -51,6 +51,13 @@ def test_large_offsets_keep_their_precision():
     np.testing.assert_allclose(x[:, 0], np.arange(-2, 3) / np.sqrt(2), rtol=1e-6)
 
 
+def test_a_cell_far_beyond_all_others_is_named():
+    columns = learn_columns(TRAIN, "price")
+    far = table(**TRAIN.columns | {"size": ["1", "2", "3", "-1e20"]})
+    with pytest.raises(InputError, match=r"line 5, column 'size': -1e\+20 is more than 1e\+06 spr"):
+        columns.encode(far)
+
+
 def test_columns_survive_json():
     for target in ("price", "kind"):
         kept = table(**{n: [c or "a" for c in TRAIN.columns[n]] for n in ("sold", "kind", "price")})
