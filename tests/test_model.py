@@ -6,7 +6,8 @@ import pytest
 import scipy.stats as st
 
 import scalemix as sx
-from scalemix.networks import MLP, ResNet
+from scalemix.model import _find_input
+from scalemix.networks import MLP, ResNet, find_sites
 
 KEY = jax.random.key(0)
 GAUSSIAN = sx.likelihoods.Gaussian()
@@ -395,3 +396,19 @@ def test_a_model_is_built_inside_compiled_code():
         return model.outputs(X, model.draw((6,), key=key))
 
     assert build(KEY).shape == (6,)
+
+
+def test_each_guess_at_the_input_is_made_once():
+    """To see that a deep network takes none of them must not take as many passes as layers."""
+    calls = []
+
+    class Deep(eqx.Module):
+        layers: list
+
+        def __call__(self, x):
+            calls.append(x.shape)
+            raise ValueError("takes no vector")
+
+    network = Deep([eqx.nn.Linear(4, 4, key=jax.random.key(0)) for _ in range(5)])
+    assert _find_input(network, find_sites(network), None) is None
+    assert calls == [(4,), ()]
