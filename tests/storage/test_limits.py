@@ -5,6 +5,7 @@ import json
 import os
 import struct
 import tracemalloc
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -277,3 +278,14 @@ def test_files_say_with_which_versions_they_were_written_and_load_under_others(p
     changed(path, lambda h, a: h["versions"].update(jax=3))
     with pytest.raises(ValueError, match="'jax' is 3"):
         storage.info(path)
+
+
+def test_the_documentation_states_the_limits():
+    said = (Path(__file__).parents[2] / "docs" / "limits.md").read_text()
+    for row in (
+        f"| arrays in a model file | {container.MOST_ARRAYS:,} |",
+        f"| values of JSON in it, metadata included | {container.MOST_VALUES:,} |",
+        f"| its header | {container.LARGEST_HEADER:,} bytes |",
+        f"| layers of a network that `load` builds by itself | {skeletons.MOST_LAYERS:,} |",
+    ):
+        assert row in said
