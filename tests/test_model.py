@@ -6,7 +6,8 @@ import pytest
 import scipy.stats as st
 
 import scalemix as sx
-from scalemix.networks import MLP, ResNet
+from scalemix.model import _find_input
+from scalemix.networks import MLP, ResNet, find_sites
 
 KEY = jax.random.key(0)
 GAUSSIAN = sx.likelihoods.Gaussian()
@@ -413,3 +414,19 @@ def test_describe_says_where_one_scale_covers_a_whole_input():
         )  # fmt: skip
         assert ("'layers.0' reads one unit or channel" in str(model.describe())) == warned
         assert "layers.2' reads" not in str(model.describe())
+
+
+def test_each_guess_at_the_input_is_made_once():
+    """To see that a deep network takes none of them must not take as many passes as layers."""
+    calls = []
+
+    class Deep(eqx.Module):
+        layers: list
+
+        def __call__(self, x):
+            calls.append(x.shape)
+            raise ValueError("takes no vector")
+
+    network = Deep([eqx.nn.Linear(4, 4, key=jax.random.key(0)) for _ in range(5)])
+    assert _find_input(network, find_sites(network), None) is None
+    assert calls == [(4,), ()]

@@ -250,11 +250,16 @@ def _find_input(
             return as_float
         return jax.ShapeDtypeStruct(example.shape, example.dtype)
     # A network that takes a vector takes one that some dense layer of it takes.
-    for site in sites:
-        for shape in ((site.num_rows,), ()):
-            guess = jax.ShapeDtypeStruct(shape, site.weight(network).dtype)
-            if _output_shape(network, guess) is not None:
-                return guess
+    guesses = {
+        (shape, site.weight(network).dtype): None
+        for site in sites
+        for shape in ((site.num_rows,), ())
+    }
+    # Each once: to find that a deep network takes none of them is work enough.
+    for shape, dtype in guesses:
+        guess = jax.ShapeDtypeStruct(shape, dtype)
+        if _output_shape(network, guess) is not None:
+            return guess
     return None
 
 

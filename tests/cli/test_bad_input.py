@@ -21,6 +21,8 @@ BAD_TABLES = {
     "text in a numeric column": (lines_with(5, "3,oops,1.5"), [], ["line 5", "'b'", "'oops'"]),
     "text in the target": (lines_with(7, "5,4,cheap"), [], ["line 7", "'y'", "'cheap'"]),
     "empty file": ("", [], ["empty"]),
+    "byte-order mark only": ("\ufeff", [], ["empty"]),
+    "blanks only": ("\ufeff\n \u00a0\n", [], ["empty"]),
     "header only": ("a,b,y\n", [], ["no rows"]),
     "one class": ("a,y\n" + "1,x\n2,x\n" * 5, [], ["'y'", "one class, 'x'"]),
     "NaN target": (lines_with(4, "2,4,NaN"), [], ["line 4", "'y'", "missing"]),

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 from pyarrow import parquet
@@ -110,6 +111,41 @@ def test_classes_come_with_their_probabilities(classification, tmp_path):
         assert row["prediction"] == ("good" if both[1] > both[0] else "bad")
 
 
+FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+49 151", "-1+2", "-1.5", "+2", "fine", ""]
+
+
+def with_formulas(path):
+    rows = [f'1,Ulm,2024-01-01,True,"{cell}"' for cell in FORMULAS]
+    path.write_text("\n".join(["size,town,sold,new,=id", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def kept(text):
+    return [row[0] for row in csv.reader(text.splitlines())]
+
+
+def test_formulas_are_copied_as_they_are_and_said(regression, tmp_path):
+    data = with_formulas(tmp_path / "new.csv")
+    ran = run("predict", regression.model, data, "--keep", "=id")
+    assert kept(ran.out) == ["=id", *FORMULAS]
+    assert "'=id': a spreadsheet would run 5 cells as formulas, such as '=id'" in ran.err
+    assert "--escape-formulas" in ran.err
+    # Neither JSON nor Parquet is run by anyone.
+    said = run("predict", regression.model, data, "--keep", "=id", "--json")
+    assert "spreadsheet" not in said.err
+    assert said.json["predictions"]["=id"][:3] == FORMULAS[:3]
+
+
+def test_formulas_are_text_if_asked_for_and_numbers_stay_numbers(regression, tmp_path):
+    data, output = with_formulas(tmp_path / "new.csv"), tmp_path / "out.csv"
+    options = ["--keep", "=id", "--escape-formulas", "-o", output, "--json"]
+    ran = run("predict", regression.model, data, *options)
+    assert ran.code == 0
+    assert "spreadsheet" not in ran.err
+    written = kept(output.read_text(encoding="utf-8"))
+    assert written == ["'=id", *(f"'{cell}" for cell in FORMULAS[:4]), *FORMULAS[4:]]
+
+
 def test_unknown_categories_are_said_aloud(regression, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("size,town,sold,new\n1,Paris,2024-01-01,true\n", encoding="utf-8")
@@ -121,6 +157,7 @@ def test_unknown_categories_are_said_aloud(regression, tmp_path):
 def test_info_tells_of_table_and_network(regression):
     ran = run("info", regression.model)
     assert ran.code == 0
+    assert f"jax {jax.__version__}" in ran.out
     for text in ("1 x ResNet", "fitted to", "data.csv, 72 rows; 8 held out", "Bernoulli", "RMSE"):
         assert text in ran.out
 

@@ -163,7 +163,7 @@ def fit(
 def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> None:
     from scalemix.evaluation import MEASURES
 
-    rows, held = (len(part) for part in fitted.source.split())
+    rows, held = fitted.source.counts
     found = {
         "model": str(output),
         "report": None if report is None else str(report),

@@ -4,6 +4,7 @@ import dataclasses
 
 import typer
 
+from scalemix._versions import in_words
 from scalemix.cli.console import Voice, guarded, print_table
 from scalemix.cli.models import ENTRY, as_input_errors, parse_entry
 from scalemix.cli.options import Debug, Json, ModelFile
@@ -28,7 +29,7 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     with as_input_errors():
         found = read_info(model)
     rows = [
-        ("written by", f"scalemix {found.scalemix}"),
+        ("written by", in_words({"scalemix": found.scalemix, **found.versions})),
         ("network", f"{found.num_members} x {found.network}, {found.num_parameters:,} parameters"),
         ("inferred by", f"{METHODS.get(found.kind, found.kind)}, {found.num_steps:,} steps"),
         *((f"prior of {site}", prior) for site, prior in found.prior.items()),
@@ -37,18 +38,17 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     measured = []
     if ENTRY in found.metadata:
         columns, source, settings, figures = parse_entry(model, found.metadata)
-        trained, held = (len(part) for part in source.split())
+        trained, held = source.counts
         rows.append(("fitted to", f"{source.file}, {trained:,} rows; {held:,} held out"))
         rows += [tuple(line.split(": ", 1)) for line in columns.describe()]
         rows.append(("settings", ", ".join(f"{n}={v}" for n, v in settings.items())))
-        measured = [
-            (MEASURES[n].label, MEASURES[n].show(v)) for n, v in figures.items() if n in MEASURES
-        ]
+        measured = [(MEASURES[n].label, MEASURES[n].show(v)) for n, v in figures.items()]
 
     def show() -> None:
         width = max(len(name) for name, _ in rows)
         for name, text in rows:
-            typer.echo(f"{name:{width}}  {text}")
+            # Names of files need not be text that a terminal takes.
+            typer.echo(f"{name:{width}}  {text}".encode(errors="replace").decode())
         if measured:
             print_table(["", "held-out rows"], measured, right=[1])
 

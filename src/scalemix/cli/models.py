@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 ENTRY = "table"
 # A held-out part of fewer rows than this says nothing.
 LEAST_HELD_OUT = 2
+# What a file may say of its table: more rows, or a larger seed, there are not.
+MOST_ROWS = 2**48
+LARGEST_SEED = 2**63 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +31,35 @@ class Source:
     holdout: float
     seed: int
 
-    def split(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to train on and those held out, always the same."""
+    @property
+    def counts(self) -> tuple[int, int]:
+        """How many rows there are to train on, and how many are held out."""
         num_held = round(self.holdout * self.num_rows)
         num_held = num_held if num_held >= LEAST_HELD_OUT else 0
+        return self.num_rows - num_held, num_held
+
+    def split(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows to train on and those held out, always the same."""
+        num_held = self.counts[1]
         order = np.random.default_rng(self.seed).permutation(self.num_rows)
         return np.sort(order[num_held:]), np.sort(order[:num_held])
+
+    @staticmethod
+    def from_json(said: Any) -> "Source":
+        """What a file says of its table, or a `ValueError`."""
+        source = Source(**said)
+        texts = isinstance(source.file, str) and isinstance(source.digest, str)
+        wholes = type(source.num_rows) is int and type(source.seed) is int
+        if not (
+            texts
+            and wholes
+            and 0 < source.num_rows <= MOST_ROWS
+            and 0 <= source.seed <= LARGEST_SEED
+            and type(source.holdout) in (int, float)
+            and 0 <= source.holdout < 1
+        ):
+            raise ValueError("there is no such table")
+        return source
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +87,11 @@ class Fitted:
         """The rows of a table that the model was not trained on, and what to call them."""
         if table.digest != self.source.digest:
             return table, f"{table.num_rows:,} rows of {table.path.name}"
+        if table.num_rows != self.source.num_rows:
+            raise InputError(
+                f"{table.path}: it has {table.num_rows:,} rows, and the model says that it was "
+                f"fitted to {self.source.num_rows:,} of this very file. The model is damaged."
+            )
         held = self.source.split()[1]
         if not len(held):
             raise InputError(
@@ -103,7 +134,26 @@ def read_model(path: Path) -> Fitted:
         raise InputError(f"{path}: there is no such file.")
     with as_input_errors():
         posterior, metadata = read(path)
-    return Fitted(posterior, *parse_entry(path, metadata))
+    fitted = Fitted(posterior, *parse_entry(path, metadata))
+    _check_ends(path, fitted)
+    return fitted
+
+
+def _check_ends(path: Path, fitted: Fitted) -> None:
+    """Raise `InputError` unless the network takes the columns and predicts the target."""
+    from scalemix.likelihoods import Categorical
+    from scalemix.posterior import check_inputs
+
+    columns, likelihood = fitted.columns, fitted.posterior.model.likelihood
+    with as_input_errors():
+        try:
+            check_inputs(np.zeros((1, len(columns.features))), fitted.posterior.model)
+        except ValueError as error:
+            raise InputError(f"{path}: its columns are not those of its network. {error}") from None
+    classes = columns.target.classes
+    known = likelihood.num_classes if isinstance(likelihood, Categorical) else None
+    if known != (None if classes is None else len(classes)):
+        raise InputError(f"{path}: its classes are not those of its network.")
 
 
 def parse_entry(
@@ -117,11 +167,25 @@ def parse_entry(
         )
     entry = metadata[ENTRY]
     try:
+        settings, figures = entry["settings"], entry["figures"]
+        if not isinstance(settings, dict) or not isinstance(figures, dict):
+            raise ValueError("its settings and figures are none")
         return (
             Columns.from_json(entry["columns"]),
-            Source(**entry["source"]),
-            dict(entry["settings"]),
-            dict(entry["figures"]),
+            Source.from_json(entry["source"]),
+            settings,
+            _read_figures(figures),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: what it says of its columns is damaged ({error}).") from None
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InputError(f"{path}: what it says of its columns is damaged ({said}).") from None
+
+
+def _read_figures(said: dict[str, Any]) -> dict[str, float]:
+    """The figures that this version knows."""
+    from scalemix.evaluation import MEASURES
+
+    for name, value in said.items():
+        if type(value) not in (int, float) or not np.isfinite(float(value)):
+            raise ValueError(f"its {name[:40]!r} is no number")
+    return {name: float(value) for name, value in said.items() if name in MEASURES}

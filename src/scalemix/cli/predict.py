@@ -12,9 +12,12 @@ from scalemix.cli.console import Voice, guarded, print_table
 from scalemix.cli.models import Fitted, check_output, read_model
 from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
 from scalemix.tables import InputError, Table, read_table
+from scalemix.tables.cells import number, short
 
 Cells = dict[str, list[Any]]
 CSV, PARQUET = (".csv", ".txt", ""), (".parquet", ".pq")
+# What a spreadsheet takes for the start of a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
 @guarded
@@ -32,6 +35,13 @@ def predict(
         list[str] | None,
         typer.Option(help="A column of the data to copy into the result. May be repeated."),
     ] = None,
+    escape_formulas: Annotated[
+        bool,
+        typer.Option(
+            help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula; "
+            "otherwise it is copied as it is, and said."
+        ),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -55,6 +65,8 @@ def predict(
         if name in found:
             raise InputError(f"--keep {name}: the result has a column of that name already.")
     cells = {**kept, **found}
+    if not as_json if output is None else output.suffix.lower() in CSV:
+        cells = _without_formulas(cells, escape_formulas, voice)
     if output is not None:
         _write(output, cells)
         voice.note(f"{table.num_rows:,} predictions: {output}")
@@ -128,6 +140,34 @@ def _predictions(fitted: Fitted, table: Table, probability: float, voice: Voice)
         "lower": lower.tolist(),
         "upper": upper.tolist(),
     }
+
+
+def _without_formulas(cells: Cells, escape: bool, voice: Voice) -> Cells:
+    """The cells, escaped if asked for; otherwise as they are, and what is in them is said.
+
+    As they are unless asked, for @name and +49 151 are values, by which programs join tables.
+    """
+    if escape:
+        return {
+            _escaped(name): [_escaped(cell) for cell in column] for name, column in cells.items()
+        }
+    for name, column in cells.items():
+        found = [cell for cell in (name, *column) if _is_formula(cell)]
+        if found:
+            voice.note(
+                f"{name!r}: a spreadsheet would run {len(found):,} cells as formulas, such as "
+                f"{short(found[0])}. They are copied as they are; --escape-formulas makes them text"
+            )
+    return cells
+
+
+def _is_formula(cell: Any) -> bool:
+    # A negative number is one, and stays one.
+    return isinstance(cell, str) and cell.startswith(FORMULA_STARTS) and number(cell) is None
+
+
+def _escaped(cell: Any) -> Any:
+    return f"'{cell}" if _is_formula(cell) else cell
 
 
 def _as_csv(cells: Cells) -> str:

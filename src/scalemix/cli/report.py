@@ -44,7 +44,7 @@ def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None
     from scalemix.report import Story, Told, write_report
 
     source, columns = fitted.source, fitted.columns
-    trained, held = (len(part) for part in source.split())
+    trained, held = source.counts
     figures, test = fitted.figures, None
     tested_on = f"{held:,} rows of {source.file} that were held out"
     if table is not None and (held or table.digest != source.digest):

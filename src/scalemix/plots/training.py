@@ -48,11 +48,16 @@ def _running_mean(values: np.ndarray, window: int) -> np.ndarray:
     sums = np.cumsum(np.concatenate([[0.0], values]))
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
-    return (sums[ends] - sums[starts]) / (ends - starts)
+    # Of an infinite score there is no mean, and none is drawn.
+    with np.errstate(invalid="ignore"):
+        return (sums[ends] - sums[starts]) / (ends - starts)
 
 
 def _focus(ax: "Axes", values: np.ndarray) -> None:
     """Leave out of sight the deep fall that a network starts from, if all else would be flat."""
+    values = values[np.isfinite(values)]
+    if not values.size:
+        return
     low, high = np.quantile(values, 0.1), values.max()
     if high > low and values.min() < low - 2 * (high - low):
         ax.set_ylim(low - 0.5 * (high - low), high + 0.15 * (high - low))

@@ -45,13 +45,13 @@ def summary(story: Story) -> str:
     """What there is to know, for those who read no further."""
     best = story.fits[-1].figures
     what = f"Predicts {story.target!r} from {len(story.features)} inputs."
-    if "accuracy" in best:
+    if {"accuracy", "baseline_accuracy"} <= best.keys():
         return (
             f"{what} On {story.tested_on} it names the right class "
             f"{MEASURES['accuracy'].show(best['accuracy'])} of the time "
             f"(no model: {MEASURES['accuracy'].show(best['baseline_accuracy'])})."
         )
-    if "mae" in best:
+    if {"mae", "coverage"} <= best.keys():
         return (
             f"{what} On {story.tested_on} it is off by {MEASURES['mae'].show(best['mae'])} on "
             f"average, and {MEASURES['coverage'].show(best['coverage'])} of the targets lie in "
@@ -62,6 +62,6 @@ def summary(story: Story) -> str:
 
 def write_report(path: Path, story: Story) -> None:
     """Write the report to a file, whole or not at all."""
-    content = build_report(story).encode()
+    content = build_report(story).encode(errors="replace")
     with replacing(path) as file:
         file.write(content)

@@ -4,31 +4,38 @@ A file is what `safetensors` defines, so that other tools can look at the arrays
 one entry, `scalemix`, a JSON dict of four texts: `format`, `version`, `header` (JSON again) and
 `sha256`, the digest of the three before it. The header lists every array with its type, its shape
 and the digest of its bytes. The digests find damage and careless edits; they are no signature.
-Against ill will the defence is that nothing in a file is ever executed or imported, and that
-nothing is allocated which the file does not contain.
+Against ill will the defence is that nothing in a file is ever executed or imported, that the header
+is looked at first, and that nothing is read or allocated beyond what the file is long, nor beyond
+the limits below.
 """
 
 import contextlib
 import hashlib
-import importlib.metadata
 import json
+import math
 import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import safetensors
 from safetensors.numpy import save
 
 from scalemix._files import replacing
+from scalemix._versions import this_version, versions
 
 FORMAT = "scalemix posterior"
 VERSION = 1
-# What the safetensors library itself accepts.
+# Bytes: what the safetensors library itself accepts.
 LARGEST_HEADER = 100_000_000
+# Of JSON, each of which takes many times the memory of its text.
+MOST_VALUES = 1_000_000
+MOST_ARRAYS = 10_000
+# The most axes that NumPy has.
+MOST_AXES = 64
+LONGEST_AXIS = 2**48
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -50,6 +57,8 @@ NAMES = {dtype.name for dtype in DTYPES.values()}
 
 def write(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
     """Write a file of this content, replacing any earlier one at once."""
+    if len(arrays) > MOST_ARRAYS:
+        raise ValueError(f"Files hold up to {MOST_ARRAYS:,} arrays, and these are {len(arrays):,}.")
     packed = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
     for name, array in packed.items():
         if array.dtype.name not in NAMES:
@@ -61,12 +70,18 @@ def write(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
         name: {"dtype": array.dtype.name, "shape": list(array.shape), "sha256": _digest(array)}
         for name, array in packed.items()
     }
-    content = {"scalemix": this_version(), "arrays": listed, **header}
+    content = {"scalemix": this_version(), "versions": versions(), "arrays": listed, **header}
     text = json.dumps(content, allow_nan=False)
     sealed = {"format": FORMAT, "version": str(VERSION), "header": text}
     sealed["sha256"] = _seal(*sealed.values())
     # One entry: the library writes several in any order, and equal posteriors give equal files.
     whole = save(packed, {"scalemix": json.dumps(sealed)})
+    start = whole[8 : 8 + struct.unpack("<Q", whole[:8])[0]]
+    if len(start) > LARGEST_HEADER or _num_values(start) > MOST_VALUES:
+        raise ValueError(
+            f"Besides arrays, files hold up to {MOST_VALUES:,} values and {LARGEST_HEADER:,} "
+            f"characters. Save less as metadata."
+        )
     with replacing(path) as file:
         file.write(whole)
 
@@ -89,41 +104,88 @@ def explaining(path: Path) -> Iterator[None]:
         ) from error
 
 
+class _Place(NamedTuple):
+    """Where in the file the bytes of an array are, and what they mean."""
+
+    start: int
+    end: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+
 def read_header(path: Path) -> dict[str, Any]:
-    """The header alone, checked against its digest."""
+    """The header alone, checked against its digest and against the length of the file."""
     _check_file(path)
     with path.open("rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(8)
-        return _parse_header(start + file.read(_header_length(start, size)), size)
+        return _read_start(file)[0]
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays, each checked against its digest."""
     _check_file(path)
-    content = path.read_bytes()
-    header = _parse_header(content, len(content))
-    try:
-        found = dict(safetensors.deserialize(content))
-    except safetensors.SafetensorError as error:
-        raise ValueError(f"it is damaged or cut short ({error}).") from None
-    listed = take(header, "arrays", dict)
-    if listed.keys() != found.keys():
-        name = sorted(listed.keys() ^ found.keys())[0]
-        raise ValueError(f"it is damaged: its header and its arrays differ at {name!r}.")
     arrays = {}
-    for name, entry in found.items():
-        dtype = DTYPES.get(entry["dtype"])
-        promised = take(listed, name, dict)
-        if dtype is None or take(promised, "dtype", str) != dtype.name:
-            raise ValueError(f"the array {name!r} is not of the type that the header says.")
-        if take(promised, "shape", list) != list(entry["shape"]):
-            raise ValueError(f"the array {name!r} has not the shape that the header says.")
-        array = np.frombuffer(entry["data"], dtype).reshape(entry["shape"])
-        if take(promised, "sha256", str) != _digest(array):
-            raise ValueError(f"the array {name!r} is not what was written: the file is damaged.")
-        arrays[name] = array
+    with path.open("rb") as file:
+        header, places = _read_start(file)
+        for name, place in places.items():
+            file.seek(place.start)
+            content = file.read(place.end - place.start)
+            if header["arrays"][name].get("sha256") != hashlib.sha256(content).hexdigest():
+                raise ValueError(
+                    f"the array {name!r} is not what was written: the file is damaged."
+                )
+            arrays[name] = np.frombuffer(content, place.dtype).reshape(place.shape)
     return header, arrays
+
+
+def _read_start(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Place]]:
+    """The header, and where arrays are, before any of them is read."""
+    size = os.fstat(file.fileno()).st_size
+    length = _header_length(file.read(8), size)
+    header, outer = _parse_header(file.read(length))
+    return header, _find_arrays(header, outer, 8 + length, size)
+
+
+def _find_arrays(
+    header: dict[str, Any], outer: dict[str, Any], start: int, size: int
+) -> dict[str, _Place]:
+    """The places of the arrays: one after the other, and together the rest of the file."""
+    listed = take(header, "arrays", dict)
+    entries = {name: entry for name, entry in outer.items() if name != "__metadata__"}
+    if listed.keys() != entries.keys():
+        name = sorted(listed.keys() ^ entries.keys())[0]
+        raise ValueError(f"it is damaged: its header and its arrays differ at {name[:60]!r}.")
+    if len(entries) > MOST_ARRAYS:
+        raise ValueError(f"it holds {len(entries):,} arrays, more than {MOST_ARRAYS:,}.")
+    places = {name: _find_array(name, entries[name], listed[name], start) for name in entries}
+    places = dict(sorted(places.items(), key=lambda item: item[1][:2]))
+    end = start
+    for place in places.values():
+        if place.start != end:
+            raise ValueError("it is damaged: its arrays do not follow one another.")
+        end = place.end
+    if end != size:
+        raise ValueError(f"it is damaged or cut short: {size:,} bytes, where {end:,} should be.")
+    return places
+
+
+def _find_array(name: str, entry: Any, promised: Any, start: int) -> _Place:
+    if not isinstance(entry, dict) or not isinstance(promised, dict):
+        raise ValueError(f"what it says of the array {name[:60]!r} makes no sense.")
+    dtype = DTYPES.get(take(entry, "dtype", str))
+    if dtype is None or take(promised, "dtype", str) != dtype.name:
+        raise ValueError(f"the array {name!r} is not of the type that the header says.")
+    shape = take(entry, "shape", list)
+    if take(promised, "shape", list) != shape:
+        raise ValueError(f"the array {name!r} has not the shape that the header says.")
+    whole = all(type(axis) is int and 0 <= axis <= LONGEST_AXIS for axis in shape)
+    if not whole or len(shape) > MOST_AXES:
+        raise ValueError(f"the array {name!r} has the shape {_short(shape)}, which none has.")
+    offsets = take(entry, "data_offsets", list)
+    if len(offsets) != 2 or not all(type(offset) is int and offset >= 0 for offset in offsets):
+        raise ValueError(f"what it says of the array {name[:60]!r} makes no sense.")
+    if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
+        raise ValueError(f"the array {name!r} has not the size that its shape says.")
+    return _Place(start + offsets[0], start + offsets[1], dtype, tuple(shape))
 
 
 def take(mapping: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
@@ -136,14 +198,6 @@ def take(mapping: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> A
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise ValueError(f"its header's entry {name!r} is {_short(value)}, which it cannot be.")
     return value
-
-
-def this_version() -> str:
-    """The version of scalemix that runs."""
-    try:
-        return importlib.metadata.version("scalemix")
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
 
 
 def _check_file(path: Path) -> None:
@@ -162,12 +216,14 @@ def _header_length(start: bytes, size: int) -> int:
     return length
 
 
-def _parse_header(start: bytes, size: int) -> dict[str, Any]:
-    length = _header_length(start[:8], size)
+def _parse_header(text: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The header of ours, and that of the format around it."""
+    if _num_values(text) > MOST_VALUES:
+        raise ValueError(f"its header holds more than {MOST_VALUES:,} values.")
     try:
-        outer = _parse(start[8 : 8 + length])
+        outer = _parse(text)
         sealed = _parse(outer["__metadata__"]["scalemix"].encode())
-        kind, version, text, seal = (
+        kind, version, inner, seal = (
             sealed[name] for name in ("format", "version", "header", "sha256")
         )
         if kind != FORMAT:
@@ -179,12 +235,12 @@ def _parse_header(start: bytes, size: int) -> dict[str, Any]:
             f"it is of version {str(version)[:20]} of the format, and scalemix {this_version()} "
             f"reads version {VERSION}. Upgrade scalemix."
         )
-    if not isinstance(text, str) or seal != _seal(kind, version, text):
+    if not isinstance(inner, str) or seal != _seal(kind, version, inner):
         raise ValueError("its header is not what was written: the file is damaged.")
-    header = _parse(text.encode())
+    header = _parse(inner.encode())
     if not isinstance(header, dict):
         raise ValueError("its header is not a dict.")
-    return header
+    return header, outer
 
 
 def _parse(text: bytes) -> Any:
@@ -192,6 +248,11 @@ def _parse(text: bytes) -> Any:
         raise ValueError(f"its header holds {constant}, which is no JSON.")
 
     return json.loads(text.decode(), parse_constant=refuse)
+
+
+def _num_values(text: bytes) -> int:
+    """How many values a JSON text has at most."""
+    return 1 + sum(text.count(mark) for mark in (b",", b"[", b"{"))
 
 
 def _digest(array: np.ndarray) -> str:

@@ -3,9 +3,8 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,26 +13,14 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import HASH, check_key
-from scalemix.distributions import (
-    Ensemble,
-    GaussianNetworks,
-    Networks,
-    NoisyNetworks,
-    OneNetwork,
-    SampledNetworks,
-)
+from scalemix.distributions import Ensemble, Networks, SampledNetworks
 from scalemix.model import Model, assemble
-from scalemix.networks.placing import check_by_site
 from scalemix.posterior import History, Posterior, check_inputs
-from scalemix.prior import Parametrization
 from scalemix.scaling import Scaling
 from scalemix.storage import container, priors, skeletons
+from scalemix.storage.arrays import Collected, Found, check_finite
 from scalemix.storage.container import explaining, take
-from scalemix.unknowns import Unknowns
-
-SAMPLED_SETTINGS = ("parametrization", "free_scale", "likelihood_scale")
-Parts = dict[str, Any]
-"""Arrays in dicts, which may be nested."""
+from scalemix.storage.kinds import KINDS, Kind
 
 
 class Saved(NamedTuple):
@@ -64,94 +51,9 @@ class Info:
     num_steps: int
     """How long it was trained."""
     metadata: dict[str, Any]
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    """Of Python and of the packages that it was written with; empty in files of before."""
 
-
-# ------------------------------------------------------------------------------ kinds of networks
-
-
-class Kind(NamedTuple):
-    """How one class of networks is taken apart and put together. `lead` is the members' axis."""
-
-    networks: type[Networks]
-    parts: Callable[[Any], Parts]
-    """networks -> what it holds besides the model."""
-    restore: Callable[[Model, Parts, tuple[int, ...]], Networks]
-    """(model, parts, lead) -> the networks, or a `ValueError`."""
-
-
-def _alone(kind: type[Networks]) -> Kind:
-    def restore(model: Model, parts: Parts, lead: tuple[int, ...]) -> Networks:
-        check_by_site(parts, {}, "The arrays")
-        return kind(model)
-
-    return Kind(kind, lambda networks: {}, restore)
-
-
-def _gaussian_parts(networks: GaussianNetworks) -> Parts:
-    return {"deviations": networks.deviations, "variances": networks.variances}
-
-
-def _restore_gaussian(model: Model, parts: Parts, lead: tuple[int, ...]) -> GaussianNetworks:
-    shapes = {
-        "deviations": {site.name: lead + site.shape for site in model.sites},
-        "variances": {
-            site: {group: lead + shape for group, shape in groups.items()}
-            for site, groups in model.scale_shapes.items()
-        },
-    }
-    check_by_site(parts, shapes, "The arrays")
-    for name, weight in model.weights.items():
-        beside = parts["deviations"][name], *parts["variances"][name].values()
-        if any(array.dtype != weight.dtype for array in beside):
-            raise ValueError(f"the weights of {name!r} and their deviations differ in type.")
-    return GaussianNetworks(model, **parts)
-
-
-def _sampled_parts(networks: SampledNetworks) -> Parts:
-    unknowns = networks.unknowns
-    settings = {name: getattr(unknowns, name) for name in SAMPLED_SETTINGS}
-    return {
-        "positions": networks.positions,
-        "bits": networks.bits,
-        "probes": networks.probes,
-        # Text as bytes: these are numbers and a name that must come back exactly as they were.
-        "settings": np.frombuffer(json.dumps(settings).encode(), np.uint8),
-    }
-
-
-def _restore_sampled(model: Model, parts: Parts, lead: tuple[int, ...]) -> SampledNetworks:
-    if lead or parts.keys() != {"positions", "bits", "probes", "settings"}:
-        raise ValueError("the arrays are not those of sampled networks.")
-    settings = json.loads(np.asarray(parts["settings"], np.uint8).tobytes().decode())
-    if not isinstance(settings, dict) or settings.keys() != set(SAMPLED_SETTINGS):
-        raise ValueError("the settings are not those of sampled networks.")
-    if settings["parametrization"] not in get_args(Parametrization) or not all(
-        isinstance(settings[name], float) and settings[name] > 0 for name in SAMPLED_SETTINGS[1:]
-    ):
-        raise ValueError("the settings of sampled networks are out of range.")
-    unknowns = Unknowns(model, **settings)
-    size = sum(leaf.size for leaf in jax.tree.leaves(unknowns.form()))
-    positions, bits = parts["positions"], parts["bits"]
-    if (
-        positions.ndim != 3
-        or positions.shape[2] != size
-        or bits.shape != (*positions.shape[:2], unknowns.num_bits)
-        or 0 in positions.shape[:2]
-    ):
-        raise ValueError("the samples do not have the shape of the model's unknowns.")
-    return SampledNetworks(model, unknowns, positions, bits, parts["probes"])
-
-
-# A new kind of networks is one more row.
-KINDS = {
-    kind.networks.__name__: kind
-    for kind in (
-        _alone(NoisyNetworks),
-        _alone(OneNetwork),
-        Kind(GaussianNetworks, _gaussian_parts, _restore_gaussian),
-        Kind(SampledNetworks, _sampled_parts, _restore_sampled),
-    )
-}
 
 GENERATORS: dict[str, Any] = {
     "threefry2x32": "threefry2x32",
@@ -163,25 +65,9 @@ GENERATORS: dict[str, Any] = {
 # ---------------------------------------------------------------------------------------- writing
 
 
-class _Arrays:
-    """Arrays on their way to a file. What stands for each in the header is its name."""
-
-    def __init__(self):
-        self.by_name: dict[str, np.ndarray] = {}
-
-    def put(self, name: str, value: Any) -> Any:
-        """Keep an array, or all those of a dict, under this name."""
-        if isinstance(value, dict):
-            return {key: self.put(f"{name}.{key}", part) for key, part in value.items()}
-        if jnp.issubdtype(value.dtype, jax.dtypes.extended):
-            raise ValueError(f"{name!r} is a PRNG key, which files do not hold.")
-        self.by_name[name] = np.asarray(value)
-        return name
-
-
 def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | None = None) -> None:
     """Write a posterior to one file, replacing any earlier one at once."""
-    arrays = _Arrays()
+    arrays = Collected()
     networks, num_members = posterior.networks, None
     if isinstance(networks, Ensemble):
         networks, num_members = networks.stacked, networks.num_members
@@ -190,19 +76,28 @@ def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | Non
         raise ValueError(f"Files hold {', '.join(KINDS)}; not {type(networks).__name__}.")
     model, scaling, history = networks.model, posterior.scaling, posterior.history
     key = check_key(posterior.key, "The posterior's key")
+    described, parts = skeletons.describe(model.network), kind.parts(networks)
+    try:
+        for name, array in skeletons.arrays_of(model.network).items():
+            # What a network of one's own means by infinity is its own affair; but NaN is not NaN.
+            check_finite(name, array, None if described else array)
+        for name, part in parts.items():
+            check_finite(name, part)
+    except ValueError as error:
+        raise ValueError(f"This posterior cannot be saved: {error}") from None
     header = {
         "metadata": _check_metadata({} if metadata is None else metadata),
         "kind": type(networks).__name__,
         "num_members": num_members,
         "network": {
             "class": type(model.network).__name__,
-            "build": skeletons.describe(model.network),
+            "build": described,
             "numbers": skeletons.numbers_of(model.network),
             "arrays": arrays.put("network", skeletons.arrays_of(model.network)),
         },
         "structures": {name: priors.encode(part) for name, part in model.structures.items()},
         "likelihood": priors.encode(model.likelihood),
-        "parts": {name: arrays.put(name, part) for name, part in kind.parts(networks).items()},
+        "parts": {name: arrays.put(name, part) for name, part in parts.items()},
         "scaling": {
             "x_mean": arrays.put("scaling.x_mean", scaling.x_mean),
             "x_scale": arrays.put("scaling.x_scale", scaling.x_scale),
@@ -252,11 +147,14 @@ def read(path: str | Path, *, network: PyTree | None = None) -> Saved:
     path = Path(path)
     with explaining(path):
         header, found = container.read(path)
-        arrays = _Found(found)
+        arrays = Found(found)
         lead = _lead(header)
         model = _read_model(header, arrays, lead, network)
         kind = _kind(header)
-        networks = kind.restore(model, arrays.tree(take(header, "parts", dict)), lead)
+        parts = arrays.tree(take(header, "parts", dict))
+        for name, part in parts.items():
+            check_finite(name, part)
+        networks = kind.restore(model, parts, lead)
         posterior = Posterior(
             Ensemble(networks, lead[0]) if lead else networks,
             _read_scaling(take(header, "scaling", dict), arrays),
@@ -292,26 +190,13 @@ def info(path: str | Path) -> Info:
             num_parameters=sum(sizes) // math.prod(lead),
             num_steps=shape(take(take(header, "history", dict), "objective", str))[-1],
             metadata=take(header, "metadata", dict),
+            versions=_read_versions(header),
         )
 
 
-class _Found:
-    """The arrays of a file, by what stands for them in its header."""
-
-    def __init__(self, by_name: dict[str, np.ndarray]):
-        self.by_name = by_name
-
-    def array(self, name: Any) -> np.ndarray:
-        """The array of this name, for NumPy."""
-        if not isinstance(name, str) or name not in self.by_name:
-            raise ValueError(f"its header asks for an array {str(name)[:60]!r}, and has none.")
-        return self.by_name[name]
-
-    def tree(self, names: Any) -> Any:
-        """The arrays in place of their names, for JAX."""
-        if isinstance(names, dict):
-            return {key: self.tree(part) for key, part in names.items()}
-        return priors.to_jax(self.array(names), names)
+def _read_versions(header: dict[str, Any]) -> dict[str, str]:
+    found = take({"versions": {}, **header}, "versions", dict)
+    return {name: take(found, name, str) for name in found}
 
 
 def _kind(header: dict[str, Any]) -> Kind:
@@ -329,7 +214,7 @@ def _lead(header: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _read_model(
-    header: dict[str, Any], arrays: _Found, lead: tuple[int, ...], network: PyTree | None
+    header: dict[str, Any], arrays: Found, lead: tuple[int, ...], network: PyTree | None
 ) -> Model:
     entry = take(header, "network", dict)
     stacked: dict[str, Array] = {
@@ -353,6 +238,9 @@ def _read_model(
         if not all(jnp.issubdtype(shape.dtype, jnp.floating) for shape in like.values()):
             raise ValueError("its network holds whole numbers where weights must be.")
     skeletons.check(network, like, take(entry, "numbers", dict), facts)
+    own = skeletons.arrays_of(network)
+    for name, array in stacked.items():
+        check_finite(name, array, own[name])
     structures = take(header, "structures", dict)
     model = assemble(
         skeletons.fill(network, like),
@@ -369,7 +257,7 @@ def _after(lead: tuple[int, ...], shape: tuple[int, ...], name: str) -> tuple[in
     return shape[len(lead) :]
 
 
-def _read_scaling(entry: dict[str, Any], arrays: _Found) -> Scaling:
+def _read_scaling(entry: dict[str, Any], arrays: Found) -> Scaling:
     x_mean, x_scale = (arrays.array(take(entry, name, str)) for name in ("x_mean", "x_scale"))
     y_mean, y_scale = (float(take(entry, name, (int, float))) for name in ("y_mean", "y_scale"))
     values = np.concatenate([x_mean.reshape(-1), x_scale.reshape(-1), [y_mean, y_scale]])
@@ -386,7 +274,7 @@ def _check_scaling(posterior: Posterior) -> None:
 
 
 def _read_history(
-    entry: dict[str, Any], arrays: _Found, lead: tuple[int, ...], networks: Networks
+    entry: dict[str, Any], arrays: Found, lead: tuple[int, ...], networks: Networks
 ) -> History:
     recorded = take(entry, "recorded", dict)
     history = History(
@@ -394,13 +282,22 @@ def _read_history(
         score=arrays.array(take(entry, "score", str)),
         recorded={name: arrays.array(place) for name, place in recorded.items()},
     )
-    for name, array in [*history._asdict().items(), *history.recorded.items()]:
-        if name != "recorded":
-            _after(lead, array.shape, f"history.{name}")
+    series = {"objective": history.objective, "score": history.score, **history.recorded}
+    for name, array in series.items():
+        if array.dtype.kind not in "fiub" or array.ndim < len(lead) + 1:
+            raise ValueError(f"its history's {name!r} is no series of numbers.")
+        _after(lead, array.shape, f"history.{name}")
     # Of chains, one for each step of each.
     chains = isinstance(networks, SampledNetworks)
     if history.objective.ndim != len(lead) + 1 + chains:
         raise ValueError("its history has not one objective for each step.")
+    if history.score.ndim != len(lead) + 1:
+        raise ValueError("its history has not one score for each chunk.")
+    if chains:
+        num = networks.positions.shape[0]
+        for array in (history.objective, *history.recorded.values()):
+            if array.ndim != 2 or len(array) != num:
+                raise ValueError(f"its history is not that of {num} chains.")
     return history
 
 

@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -16,6 +15,7 @@ from jaxtyping import Array
 from scalemix import likelihoods, mixtures
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
+from scalemix.storage.arrays import to_jax
 from scalemix.storage.container import take
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
 
@@ -139,16 +139,6 @@ def _decode_number(value: Any, name: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"the parameter {name!r} is no number.")
     return float(value)
-
-
-def to_jax(array: np.ndarray, name: str) -> Array:
-    """The array on JAX's default device, whatever wrote it; never in another precision."""
-    if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
-        raise ValueError(
-            f"{name!r} holds {array.dtype} numbers, and JAX is set to 32 bits. Call "
-            f'jax.config.update("jax_enable_x64", True) before loading.'
-        )
-    return jnp.array(array)
 
 
 def in_words(description: dict[str, Any]) -> str:

@@ -4,8 +4,9 @@ Any other network is known by the names, shapes and types of its leaves only, an
 brings one of the same form.
 """
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import equinox as eqx
 import jax
@@ -31,6 +32,8 @@ NETWORKS: dict[str, tuple[type, tuple[str, ...]]] = {
     "MLP": (MLP, ("layers",)),
     "ResNet": (ResNet, ("first", "blocks", "last")),
 }
+# A network is traced layer by layer when it is loaded, a few thousandths of a second for each.
+MOST_LAYERS = 500
 ADVICE = "Pass network= one of the class and sizes that were saved."
 
 
@@ -43,6 +46,8 @@ def describe(network: PyTree) -> dict[str, Any] | None:
     activation = [n for n, known in ACTIVATIONS.items() if known is network.activation]
     layers = {field: _describe_layers(getattr(network, field)) for field in fields}
     if not activation or None in layers.values():
+        return None
+    if sum(map(_num_layers, layers.values())) > MOST_LAYERS:
         return None
     description = {"class": name, "activation": activation[0], **layers}
     # A layer that someone has put in may look like ours and not be.
@@ -68,11 +73,22 @@ def build(description: dict[str, Any]) -> PyTree:
     activation = take(description, "activation", str)
     if activation not in ACTIVATIONS:
         raise ValueError(f"its header names the activation {activation[:60]!r}, which is unknown.")
-    layers = [_build_layers(take(description, field, (list, dict))) for field in fields]
+    described = [take(description, field, (list, dict)) for field in fields]
+    num = sum(map(_num_layers, described))
+    if num > MOST_LAYERS:
+        raise ValueError(
+            f"its header describes a network of {num:,} layers, and files describe up to "
+            f"{MOST_LAYERS:,}. {ADVICE}"
+        )
+    layers = [_build_layers(part) for part in described]
     least = eqx.filter_eval_shape(
         kind, 1, 1, 1, 1, activation=ACTIVATIONS[activation], key=jax.random.key(0)
     )
     return eqx.tree_at(lambda net: [getattr(net, field) for field in fields], least, layers)
+
+
+def _num_layers(description: Any) -> int:
+    return sum(map(_num_layers, description)) if isinstance(description, list) else 1
 
 
 def _build_layers(description: Any) -> Any:
@@ -84,7 +100,14 @@ def _build_layers(description: Any) -> Any:
     if any(size != "scalar" and not (isinstance(size, int) and size >= 0) for size in sizes):
         raise ValueError(f"its header describes a layer of the sizes {str(sizes)[:60]}.")
     bias = take(description, "bias", bool)
-    return eqx.filter_eval_shape(eqx.nn.Linear, *sizes, use_bias=bias, key=jax.random.key(0))
+    return _linear(*sizes, bias)
+
+
+@functools.lru_cache(maxsize=MOST_LAYERS)
+def _linear(num_inputs: int | Literal["scalar"], num_outputs: int | Literal["scalar"], bias: bool):
+    return eqx.filter_eval_shape(
+        eqx.nn.Linear, num_inputs, num_outputs, use_bias=bias, key=jax.random.key(0)
+    )
 
 
 def _is_array(leaf: Any) -> bool:

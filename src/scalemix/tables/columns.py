@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -155,18 +156,39 @@ class Columns:
         """What `to_json` gave, or a `ValueError`."""
         try:
             inputs = tuple(_from_json(dict(column)) for column in said["inputs"])
-            left_out = {str(name): str(reason) for name, reason in said["left_out"].items()}
+            left_out = {name: _text(reason) for name, reason in said["left_out"].items()}
             return Columns(Target.from_json(said["target"]), inputs, left_out)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"The description of the columns is damaged ({error!r}).") from None
 
 
 def _from_json(said: dict[str, Any]) -> Numeric | Categorical:
+    name = _text(said["name"])
     if said["kind"] == "numeric":
         # A file from before there were bins has no edges.
-        edges = tuple(float(edge) for edge in said.get("edges", ()))
+        edges = tuple(_number(edge) for edge in said.get("edges", ()))
         if any(low >= high for low, high in itertools.pairwise(edges)):
             raise TypeError(f"edges that do not rise: {edges}")
-        fill, spread = float(said["fill"]), float(said["spread"])
-        return Numeric(**{**said, "fill": fill, "spread": spread, "edges": edges})
-    return Categorical(str(said["name"]), tuple(str(c) for c in said["categories"]))
+        fill, spread, dates = (
+            _number(said["fill"]),
+            _number(said["spread"]),
+            said.get("dates", False),
+        )
+        if spread <= 0 or not isinstance(dates, bool):
+            raise TypeError(f"a spread of {spread}, dates {dates}")
+        return Numeric(name, fill, spread, dates, edges)
+    if said["kind"] != "categorical":
+        raise TypeError(f"a column of the kind {said['kind']!r:.40}")
+    return Categorical(name, tuple(_text(category) for category in said["categories"]))
+
+
+def _text(said: Any) -> str:
+    if not isinstance(said, str):
+        raise TypeError(f"{said!r:.40} is no text")
+    return said
+
+
+def _number(said: Any) -> float:
+    if type(said) not in (int, float) or not math.isfinite(said):
+        raise TypeError(f"{said!r:.40} is no number")
+    return float(said)

@@ -108,6 +108,9 @@ def _read_csv(path: Path, content: bytes) -> Rows:
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise InputError(f"{path}, line {line}: it is not a CSV file, for it holds a zero byte.")
+    if not text.strip():
+        # Nothing but a byte-order mark, or blanks of other alphabets.
+        raise InputError(f"{path}: the file is empty.")
     first = next(line for line in text.splitlines() if line.strip())
     # Of a header without any of them all are as good.
     separator = max(SEPARATORS, key=first.count)

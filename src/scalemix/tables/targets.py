@@ -57,9 +57,14 @@ class Target:
 
     @staticmethod
     def from_json(said: Any) -> "Target":
+        """What `to_json` gave, or a `TypeError`."""
         classes = said["classes"]
-        classes = None if classes is None else tuple(str(label) for label in classes)
-        return Target(str(said["name"]), classes, str(said["reason"]))
+        texts = [said["name"], said["reason"], *(classes or ())]
+        if not (classes is None or isinstance(classes, list)) or not all(
+            isinstance(text, str) for text in texts
+        ):
+            raise TypeError("the target is no column")
+        return Target(said["name"], None if classes is None else tuple(classes), said["reason"])
 
 
 def learn_target(table: Table, name: str, task: Task | None) -> Target:
