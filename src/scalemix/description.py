@@ -30,6 +30,7 @@ class Description:
 
     rows: tuple[SiteRow, ...]
     without_prior: tuple[str, ...]
+    frozen: tuple[str, ...] = ()
     one_scale: tuple[str, ...] = ()
     """Sites where a scale for each unit is one scale for all, since there is one input unit."""
 
@@ -46,6 +47,8 @@ class Description:
         lines.append(f"{weights:,} weights under the prior, {scales:,} scales")
         if self.without_prior:
             lines.append(f"no prior: {', '.join(self.without_prior)}")
+        if self.frozen:
+            lines.append(f"frozen: {', '.join(self.frozen)}")
         for name in self.one_scale:
             lines.append(
                 f"warning: {name!r} reads one unit or channel, so that one scale covers its whole "
@@ -58,9 +61,12 @@ class Description:
 
 
 def describe(
-    network: PyTree, structures: dict[str, Structure], sites: tuple[Site, ...]
+    network: PyTree,
+    structures: dict[str, Structure],
+    sites: tuple[Site, ...],
+    frozen: tuple[str, ...] = (),
 ) -> Description:
-    """The table of sites, and the parameters that carry no prior."""
+    """The table of sites, the parameters that carry no prior, and those that do not learn."""
     rows = []
     for site in sites:
         structure = structures[site.name]
@@ -82,10 +88,11 @@ def describe(
                 num_scales=sum(math.prod(shape) for shape in shapes),
             )
         )
-    under = {(*site.path, jax.tree_util.GetAttrKey(site.rule.weight)) for site in sites}
+    known = {path_name(site.weight_path) for site in sites} | {*frozen}
     leaves, _ = jax.tree_util.tree_flatten_with_path(network)
-    rest = [path_name(p) for p, leaf in leaves if eqx.is_inexact_array(leaf) and p not in under]
-    one_scale = [
+    names = [path_name(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
+    rest = tuple(name for name in names if name not in known)
+    one_scale = tuple(
         site.name for site in sites if site.num_rows == 1 and "unit" in structures[site.name].groups
-    ]
-    return Description(tuple(rows), tuple(rest), tuple(one_scale))
+    )
+    return Description(tuple(rows), rest, frozen, one_scale)

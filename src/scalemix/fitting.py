@@ -230,7 +230,7 @@ def members(model: Model, method: Method, which: int, key: PRNGKeyArray) -> list
 
 
 def restart(model: Model, key: PRNGKeyArray) -> Model:
-    """The model with each array of its network in another order.
+    """The model with each array of its network that learns in another order.
 
     That is another draw from whatever distribution the network was started with, without having to
     know it; constants, such as the scales of a norm, stay what they are.
@@ -239,12 +239,12 @@ def restart(model: Model, key: PRNGKeyArray) -> Model:
     rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
     def reorder(leaf: Any) -> Any:
-        if not eqx.is_inexact_array(leaf):
-            return leaf
         values = np.asarray(leaf)
         return jnp.asarray(rng.permutation(values.reshape(-1)).reshape(values.shape))
 
-    return eqx.tree_at(lambda m: m.network, model, jax.tree.map(reorder, model.network))
+    learned, fixed = eqx.partition(model.network, model.learnable().network)
+    network = eqx.combine(jax.tree.map(reorder, learned), fixed)
+    return eqx.tree_at(lambda m: m.network, model, network)
 
 
 class Ran(NamedTuple):
@@ -381,7 +381,7 @@ def _stack(pairs: Sequence[tuple[Method | MCMC, Model]]) -> tuple[PyTree, PyTree
             raise ValueError(
                 f"Fits that run together must be of one kind: {what} {i} differs from {what} 0 in "
                 + (
-                    "its network, its structures or its likelihood."
+                    "its network, what of it is frozen, its structures or its likelihood."
                     if what == "model"
                     else "more than its learning rate, temperature or objective."
                 )

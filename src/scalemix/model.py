@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.description import Description, describe
 from scalemix.likelihoods import Likelihood
+from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
 from scalemix.networks.paths import bypassed_sites
 from scalemix.networks.placing import (
     Scales,
@@ -17,7 +18,7 @@ from scalemix.networks.placing import (
     put_scales,
     put_weights,
 )
-from scalemix.networks.sites import Site, find_sites
+from scalemix.networks.sites import Site, find_sites, path_name
 from scalemix.prior import (
     Parametrization,
     Prior,
@@ -41,6 +42,18 @@ class Model(eqx.Module):
     (`{"first": ARD(...), "blocks.*": ARDADD(...)}`); layers that no pattern names carry no prior,
     nor do biases and norms. `example` is one input, needed only where its shape cannot be found
     out from the network; the model keeps its shape and type. The network given is never changed.
+
+    All arrays of real numbers learn but those that are `frozen`: a body that was trained elsewhere,
+    positions, statistics of a norm. Frozen arrays stay as they are in every fit, member and chain,
+    and frozen layers carry no prior. `frozen` is one of
+
+    - patterns of names as `describe` prints them: `["body.*", "norm.weight"]`; the name of a layer,
+      or of anything else that holds arrays, stands for all arrays in it;
+    - a function from a leaf of the network to whether it is frozen;
+    - a tree of truth values like the network, or a prefix of one, as `eqx.partition` takes it. True
+      is frozen, which is the opposite of a filter that says what is trained.
+
+    A `stop_gradient` in the network is not seen: say it here too.
     """
 
     network: PyTree
@@ -48,9 +61,18 @@ class Model(eqx.Module):
     likelihood: Likelihood
     sites: tuple[Site, ...] = eqx.field(static=True)
     example: jax.ShapeDtypeStruct | None = eqx.field(static=True)
+    """The shape and type of one input, where they are known."""
+    frozen: tuple[str, ...] = eqx.field(static=True)
+    """The names of the arrays that no fit changes."""
 
     def __init__(
-        self, network: PyTree, prior: Prior, likelihood: Likelihood, *, example: Array | None = None
+        self,
+        network: PyTree,
+        prior: Prior,
+        likelihood: Likelihood,
+        *,
+        example: Array | None = None,
+        frozen: Frozen | None = None,
     ):
         if not callable(network):
             raise ValueError(f"network must be callable on one example; got {type(network)}.")
@@ -65,9 +87,11 @@ class Model(eqx.Module):
                 "The network holds no layer that a prior can be put on (Linear, Conv). "
                 "A layer type of your own needs a rule: see networks.register."
             )
-        input_like = _find_input(network, sites, example)
+        input_like = find_input(network, sites, example)
         if input_like is not None:
             _check_outputs(network, likelihood, input_like)
+        names = frozen_arrays(network, frozen)
+        learning = tuple(site for site in sites if path_name(site.weight_path) not in names)
 
         def bypassed() -> set[str]:
             if input_like is None:
@@ -75,14 +99,17 @@ class Model(eqx.Module):
                     "ADD and ARDADD need to know which layers have a path around them, and for "
                     "that one input of the network: pass Model(..., example=x[0])."
                 )
-            return bypassed_sites(network, sites, input_like)
+            return bypassed_sites(network, learning, input_like, learnable_leaves(network, names))
 
         self.network = network
-        self.structures = assign(prior, sites, bypassed)
+        self.structures = assign(
+            prior, learning, bypassed, frozen=[s.name for s in sites if s not in learning]
+        )
         check_parameters(self.structures)
         self.likelihood = likelihood
         self.sites = tuple(site for site in sites if site.name in self.structures)
         self.example = input_like
+        self.frozen = names
 
     @property
     def weights(self) -> dict[str, Array]:
@@ -176,13 +203,16 @@ class Model(eqx.Module):
         }
 
     def learnable(self) -> "Model":
-        """A model-shaped tree of truth values: which leaves training adjusts."""
+        """A model-shaped tree of truth values: which leaves a fit adjusts.
+
+        The one place that says so: training, chains, new starts and files go by it.
+        """
         nothing = jax.tree.map(lambda _: False, self)
         learned = self.likelihood.learned
         return eqx.tree_at(
             lambda m: [m.network, *(getattr(m.likelihood, name) for name in learned)],
             nothing,
-            [jax.tree.map(eqx.is_inexact_array, self.network), *[True] * len(learned)],
+            [learnable_leaves(self.network, self.frozen), *[True] * len(learned)],
         )
 
     def with_learned(self, learned: PyTree) -> "Model":
@@ -201,10 +231,17 @@ class Model(eqx.Module):
 
     def describe(self) -> Description:
         """A table of the sites: shape, structure, mixture and number of scales."""
-        return describe(self.network, self.structures, self.sites)
+        return describe(self.network, self.structures, self.sites, self.frozen)
 
 
-def assemble(network: PyTree, structures: dict[str, Structure], likelihood: Likelihood) -> Model:
+def assemble(
+    network: PyTree,
+    structures: dict[str, Structure],
+    likelihood: Likelihood,
+    *,
+    example: jax.ShapeDtypeStruct | None = None,
+    frozen: tuple[str, ...] = (),
+) -> Model:
     """A model from the parts of one that was checked before, as a file holds them.
 
     What is cheap to check is checked again; which layers have a path around them is not.
@@ -218,14 +255,17 @@ def assemble(network: PyTree, structures: dict[str, Structure], likelihood: Like
                 f"be put on (those are {', '.join(names) or 'none'}). A layer type of your own "
                 f"needs its rule here too: see networks.register."
             )
-    input_like = _find_input(network, sites, None)
+    input_like = find_input(network, sites, example)
     if input_like is not None:
         _check_outputs(network, likelihood, input_like)
+    for site in sites:
+        if site.name in structures and path_name(site.weight_path) in frozen:
+            raise ValueError(f"The prior stands on {site.name!r}, which is frozen.")
     model = object.__new__(Model)
     under = tuple(site for site in sites if site.name in structures)
     parts = {
         "network": network, "structures": structures, "likelihood": likelihood, "sites": under,
-        "example": input_like,
+        "example": input_like if example is None else example, "frozen": frozen,
     }  # fmt: skip
     for name, part in parts.items():
         object.__setattr__(model, name, part)
@@ -239,11 +279,13 @@ def _check_parametrization(parametrization: str) -> None:
         )
 
 
-def _find_input(
-    network: PyTree, sites: tuple[Site, ...], example: Array | None
+def find_input(
+    network: PyTree, sites: tuple[Site, ...], example: Array | jax.ShapeDtypeStruct | None
 ) -> jax.ShapeDtypeStruct | None:
+    """One input of the network, in the precision of its weights; `None` if none can be found."""
     if example is not None:
-        example = jnp.asarray(example)
+        if not isinstance(example, jax.ShapeDtypeStruct):
+            example = jnp.asarray(example)
         as_float = jax.ShapeDtypeStruct(example.shape, sites[0].weight(network).dtype)
         # Whole numbers are measurements (pixels), unless the network takes nothing else.
         if _output_shape(network, as_float) is not None:

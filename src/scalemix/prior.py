@@ -1,7 +1,7 @@
 """The prior of a whole network: which structure stands on which site, its draws and its density."""
 
 import fnmatch
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import jax
@@ -27,15 +27,25 @@ class PriorSample(NamedTuple):
 
 
 def assign(
-    prior: Prior, sites: tuple[Site, ...], bypassed: Callable[[], set[str]]
+    prior: Prior,
+    sites: tuple[Site, ...],
+    bypassed: Callable[[], set[str]],
+    *,
+    frozen: Sequence[str] = (),
 ) -> dict[str, Structure]:
     """The structure of each site; sites that no pattern names have none.
 
-    `bypassed` says which sites have a path around them. It is asked only if that matters.
+    `bypassed` says which sites have a path around them. It is asked only if that matters. `frozen`
+    are the names of sites that no prior can stand on.
     """
     names = ", ".join(site.name for site in sites)
+    if not sites:
+        raise ValueError(
+            f"All layers that a prior can be put on are frozen ({', '.join(frozen)}): there is "
+            f"nothing to infer. Leave one of them out of frozen=."
+        )
     if isinstance(prior, Mapping):
-        assigned = _match(prior, [site.name for site in sites])
+        assigned = _match(prior, [site.name for site in sites], frozen)
     elif isinstance(prior, Structure):
         assigned = {site.name: prior for site in sites}
         if prior.needs_path_around:
@@ -76,7 +86,9 @@ def check_parameters(structures: dict[str, Structure]) -> None:
             )
 
 
-def _match(prior: Mapping[str, Structure | None], names: list[str]) -> dict[str, Structure]:
+def _match(
+    prior: Mapping[str, Structure | None], names: list[str], frozen: Sequence[str]
+) -> dict[str, Structure]:
     if not prior:
         raise ValueError(f"The prior names no layer. Layers: {', '.join(names)}.")
     owner: dict[str, str] = {}
@@ -87,7 +99,13 @@ def _match(prior: Mapping[str, Structure | None], names: list[str]) -> dict[str,
                 f"ARD(HalfCauchy(1.0)), or None for no prior; got {structure!r}."
             )
         hits = fnmatch.filter(names, str(pattern))
-        if not hits:
+        still = fnmatch.filter(frozen, str(pattern))
+        if still and not hits and structure is not None:
+            raise ValueError(
+                f"prior[{pattern!r}] stands on what is frozen ({', '.join(still)}): a layer that "
+                f"does not learn carries no prior. Take it out of the prior, or out of frozen=."
+            )
+        if not (hits or still):
             raise ValueError(
                 f"The pattern {pattern!r} matches no layer. Layers: {', '.join(names)}."
             )

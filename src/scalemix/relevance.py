@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from scalemix.distributions import Networks, WeightMoments
-from scalemix.model import Model
+from scalemix.model import Model, find_input
 from scalemix.networks.placing import sum_rows
 from scalemix.networks.readers import input_sites, output_sites
 from scalemix.networks.sites import Site, find_sites
@@ -170,9 +170,10 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
 
     No readers, and `None`, where it cannot be told.
     """
-    network, example, remarks = model.network, model.example, []
+    network, sites, remarks = model.network, find_sites(model.network), []
+    example = find_input(network, sites, model.example)
     readers = input_sites(network, model.sites, example)
-    outputs = output_sites(network, find_sites(network), example)
+    outputs = output_sites(network, sites, example)
     unknown = "the shape of an input is not known: Model(..., example=x[0])"
     if not readers:
         why = unknown if example is None else "no layer under the prior is called on x as it is"

@@ -6,6 +6,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.networks import MLP, ResNet, find_sites
+from scalemix.networks.freezing import learnable_leaves
 from scalemix.networks.paths import bypassed_sites
 
 KEY = jax.random.key(0)
@@ -110,7 +111,8 @@ def test_sites_are_found_anywhere():
 
 def around(network, shape):
     example = jax.ShapeDtypeStruct(shape, jnp.float32)
-    return bypassed_sites(network, find_sites(network), example)
+    learnable = learnable_leaves(network, ())
+    return bypassed_sites(network, find_sites(network), example, learnable)
 
 
 def test_paths_around_a_layer_are_found():

@@ -21,6 +21,11 @@ class Site:
     shape: tuple[int, ...]
     num_rows: int
 
+    @property
+    def weight_path(self) -> tuple[Any, ...]:
+        """The path to the weight itself."""
+        return (*self.path, jax.tree_util.GetAttrKey(self.rule.weight))
+
     def layer(self, network: PyTree) -> Any:
         """The layer in a network of this shape."""
         return at_path(network, self.path)

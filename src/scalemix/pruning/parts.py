@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from scalemix.distributions import GaussianNetworks, Networks
-from scalemix.model import assemble
+from scalemix.model import Model, assemble
 from scalemix.networks import MLP, ResNet
 from scalemix.structures import Structure
 
@@ -83,9 +83,11 @@ Parts = dict[str, Part]
 """The layers of one network, by name, in order."""
 
 
-def check_network(network: PyTree) -> None:
+def check_network(model: Model) -> None:
     """Raise `ValueError` unless units can be taken out of networks of this kind."""
-    problem = _problem(network)
+    problem = _problem(model.network)
+    if model.frozen:
+        problem = f"of this one some arrays are frozen ({', '.join(model.frozen)}) and stay whole"
     if problem:
         raise ValueError(
             f"prune takes units and layers out of scalemix.networks.MLP and ResNet, and of "

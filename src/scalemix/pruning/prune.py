@@ -65,7 +65,7 @@ def prune(
     _check(x, threshold, tolerance, mask_only, drop_inputs)
     members = [_supported(member.networks) for member in posterior.members]
     if not mask_only:
-        check_network(members[0].model.network)
+        check_network(members[0].model)
     off = rows_off(members, threshold)
     x, before = (None, None) if x is None else _predict(posterior, x)
     if before is not None and tolerance is not None:

@@ -22,6 +22,9 @@ from scalemix.storage.arrays import Collected, Found, check_finite
 from scalemix.storage.container import explaining, take
 from scalemix.storage.kinds import KINDS, Kind
 
+# More than this no example has.
+MOST_AXES = 32
+
 
 class Saved(NamedTuple):
     """What a file holds."""
@@ -95,6 +98,8 @@ def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | Non
             "numbers": skeletons.numbers_of(model.network),
             "arrays": arrays.put("network", skeletons.arrays_of(model.network)),
         },
+        "frozen": list(model.frozen),
+        "example": _describe_example(model.example),
         "structures": {name: priors.encode(part) for name, part in model.structures.items()},
         "likelihood": priors.encode(model.likelihood),
         "parts": {name: arrays.put(name, part) for name, part in parts.items()},
@@ -246,8 +251,37 @@ def _read_model(
         skeletons.fill(network, like),
         {name: priors.decode_structure(part, lead) for name, part in structures.items()},
         priors.decode_likelihood(take(header, "likelihood", dict), lead),
+        example=_read_example(header),
+        frozen=_read_frozen(header, like),
     )
     return eqx.tree_at(lambda m: m.network, model, skeletons.fill(network, stacked))
+
+
+def _describe_example(example: jax.ShapeDtypeStruct | None) -> dict[str, Any] | None:
+    return None if example is None else {"shape": [*example.shape], "dtype": str(example.dtype)}
+
+
+def _read_example(header: dict[str, Any]) -> jax.ShapeDtypeStruct | None:
+    # Files of earlier versions have none.
+    entry = take({"example": None, **header}, "example", (dict, type(None)))
+    if entry is None:
+        return None
+    shape, dtype = take(entry, "shape", list), take(entry, "dtype", str)
+    if len(shape) > MOST_AXES or not all(type(size) is int and size >= 0 for size in shape):
+        raise ValueError("the shape of its example is none.")
+    try:
+        return jax.ShapeDtypeStruct(tuple(shape), jax.dtypes.canonicalize_dtype(dtype))
+    except TypeError:
+        raise ValueError(f"the type of its example is {dtype[:60]!r}, which is none.") from None
+
+
+def _read_frozen(header: dict[str, Any], arrays: dict[str, Any]) -> tuple[str, ...]:
+    # Files of earlier versions have none.
+    names = take({"frozen": [], **header}, "frozen", list)
+    unknown = [name for name in names if not isinstance(name, str) or name not in arrays]
+    if unknown:
+        raise ValueError(f"it speaks of a frozen array {str(unknown[0])[:60]!r}, and has none.")
+    return tuple(names)
 
 
 def _after(lead: tuple[int, ...], shape: tuple[int, ...], name: str) -> tuple[int, ...]:
