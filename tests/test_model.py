@@ -6,7 +6,7 @@ import pytest
 import scipy.stats as st
 
 import scalemix as sx
-from scalemix.model import _find_input
+from scalemix.model import find_input
 from scalemix.networks import MLP, ResNet, find_sites
 
 KEY = jax.random.key(0)
@@ -428,5 +428,5 @@ def test_each_guess_at_the_input_is_made_once():
             raise ValueError("takes no vector")
 
     network = Deep([eqx.nn.Linear(4, 4, key=jax.random.key(0)) for _ in range(5)])
-    assert _find_input(network, find_sites(network), None) is None
+    assert find_input(network, find_sites(network), None) is None
     assert calls == [(4,), ()]

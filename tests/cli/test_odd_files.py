@@ -87,7 +87,7 @@ def check(command, path, *more):
         tracemalloc.stop()
     assert ran.code in (0, 2), (ran.code, ran.err, ran.out[-300:])
     if ran.code == 2:
-        assert ran.err.splitlines()[-1].startswith(f"Error: {path}"), ran.err
+        assert ran.err.splitlines()[-1].startswith(f"Error: {path.parent}"), ran.err
     assert peak < MOST_MEMORY
     return ran
 

@@ -60,8 +60,8 @@ def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
     _compare(path, version, theirs, written, fingerprints)
     with _opened(path) as file:
         num_held = len(file.infolist()) - 1
-        # Version 1 lacks what came last.
-        if num_held != len(leaves) - (version == 1):
+        # Of training, version 1 lacks what came last.
+        if len(leaves) - num_held not in ((0, 1) if version == 1 else (0,)):
             raise ValueError("it does not hold the arrays of this run")
         held = [_read_array(file, f"leaf{i}", leaf) for i, leaf in enumerate(leaves[:num_held])]
     return jax.tree.unflatten(treedef, [*held, *leaves[num_held:]])
@@ -129,6 +129,11 @@ def _compare(
     if differing:
         # Code of the same text need not be the same code under another version.
         hint = f" {told}" if written and changed else ""
+        if version == 1 and "data" in differing:
+            hint = (
+                " Or they are the same, and this version prepares them otherwise than the earlier "
+                "one that wrote the file, so that the run cannot go on."
+            )
         named = ", ".join(name[:40] for name in differing[:MOST_NAMED])
         raise ValueError(
             f"{path} is a checkpoint of another run: not the same {named}."
