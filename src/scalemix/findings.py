@@ -22,8 +22,6 @@ ERRORS = 3.0
 # What is so much worse than a constant, in nats a row, has not merely failed to find a use for the
 # inputs.
 FAR = 1.0
-# So many rows tell what a constant explains.
-MOST_ROWS = 10_000
 
 
 class UselessFitWarning(UserWarning):
@@ -64,18 +62,24 @@ def _gains(outcome: Outcome, jobs: Sequence[Any], data: Sequence[Data]) -> np.nd
 
     Zero where a gain is within its error; not a number where it cannot be told.
     """
-    last = max(1, round(LAST * outcome.log_likelihood.shape[1]))
-    seen = outcome.log_likelihood[:, -last:].astype(np.float64)
-    # A mean of nothing but steps that an earlier version took is not a number either.
-    means, errors = seen.mean(axis=1), seen.std(axis=1) / np.sqrt(last)
     gains = []
-    for mean, error, job in zip(means, errors, jobs, strict=True):
+    for which, job in enumerate(jobs):
+        # Not a number in steps that an earlier version took, and so is their mean.
+        seen = outcome.log_likelihood[which, _judged(outcome, which, job)].astype(np.float64)
         _, y, weight = data[job.which]
-        some = np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).astype(int)
-        constant = job.model.likelihood.constant_log_prob(y[some], weight[some])
-        gain = np.nan if constant is None else mean - constant
-        gains.append(0.0 if 0 < gain <= ERRORS * error else gain)
+        constant = job.model.likelihood.constant_log_prob(y, weight)
+        gain = np.nan if constant is None else seen.mean() - constant
+        gains.append(0.0 if 0 < gain <= ERRORS * seen.std() / np.sqrt(seen.size) else gain)
     return np.array(gains)
+
+
+def _judged(outcome: Outcome, which: int, job: Any) -> slice:
+    """The last steps; where rows were held out, those before the state that was kept."""
+    num_steps = outcome.log_likelihood.shape[1]
+    if not outcome.score.shape[1]:
+        return slice(num_steps - max(1, round(LAST * num_steps)), num_steps)
+    best = int(np.argmax(outcome.score[which]))
+    return slice(best * job.method.chunk_steps, (best + 1) * job.method.chunk_steps)
 
 
 def _what_is_off(posterior: Posterior, useless: np.ndarray) -> str:

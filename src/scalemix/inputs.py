@@ -8,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from scalemix.likelihoods import Likelihood
@@ -51,6 +52,11 @@ def check_inputs(x: Any, model: Model) -> np.ndarray:
     problem = _refusal(model, x.shape[1:], dtype)
     if problem is not None:
         if x.dtype.kind in "iu" and _refusal(model, x.shape[1:], x.dtype) is None:
+            if not _within(x, MOST_COUNTED):
+                raise ValueError(
+                    f"x is a whole number beyond {MOST_COUNTED:,} at "
+                    f"{_place(np.abs(x.astype(np.float64)) > MOST_COUNTED)}. Number them from 0."
+                )
             return x
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
@@ -117,7 +123,7 @@ def targets_as_seen(
         return y
     seen = scaling.targets(y)
     # Likelihoods take squares.
-    most = float(np.sqrt(np.finfo(dtype).max))
+    most = float(np.sqrt(jnp.finfo(dtype).max))
     if not _within(seen, most):
         row = int(np.argmin(np.abs(seen) <= most))
         number = row if rows is None else rows[row]
@@ -191,7 +197,7 @@ def _check_finite(name: str, values: np.ndarray) -> None:
 def _cast_unscaled(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     with np.errstate(over="ignore"):
         seen = x.astype(dtype)
-    if not _within(seen, float(np.finfo(dtype).max)):
+    if not _within(seen, float(jnp.finfo(dtype).max)):
         raise ValueError(
             f"x is too large a number for {dtype} at {_place(~np.isfinite(seen))}, and is not "
             f"standardised. Divide it by a constant first."

@@ -64,7 +64,7 @@ class Predictive:
         # One after the other, so that all places have their share, unless said otherwise.
         self._indices = jnp.arange(num_draws) if indices is None else indices
         self._regime, self._x = regime, x
-        self._float = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32
+        self._float = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else np.float32
 
     def __len__(self) -> int:
         return len(self._x)
@@ -128,7 +128,7 @@ class Predictive:
     def _end(self, tail: float, *, upper: bool) -> np.ndarray:
         """The value beyond which a target lies with this probability, above or below."""
         # Less than the least number tells no end from another.
-        tails = np.full(len(self), max(tail, np.finfo(self._float).tiny), self._float)
+        tails = np.full(len(self), max(tail, jnp.finfo(self._float).tiny), self._float)
         (value,) = self._stream(_upper_end if upper else _lower_end, tails)
         return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
 
@@ -208,7 +208,7 @@ def _lost(outputs: Array) -> Array:
 
 
 def _widen(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.float64) if np.issubdtype(values.dtype, np.floating) else values
+    return values.astype(np.float64) if jnp.issubdtype(values.dtype, jnp.floating) else values
 
 
 # Two programs and not one: that of the networks, which is long to compile, serves all statistics.

@@ -33,11 +33,11 @@ def prepare(model: Model, x: Any, y: Any, weight: Any, standardize: bool) -> tup
         raise ValueError("There are no data: x has no rows.")
     weight = check_weights(weight, len(y))
     dtype = network_dtype(model)
-    rows = np.flatnonzero(weight >= np.finfo(dtype).tiny)
+    rows = np.flatnonzero(weight >= jnp.finfo(dtype).tiny)
     if len(rows) < len(y):
         x, y, weight = x[rows], y[rows], weight[rows]
     real = model.likelihood.continuous_units
-    table = x.ndim == 2 and np.issubdtype(x.dtype, np.floating)
+    table = x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
     scaling = find_scaling(x, y, weight, inputs=standardize and table, targets=standardize and real)
     y = targets_as_seen(y, scaling, dtype, rows)
     if not real:

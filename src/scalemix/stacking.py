@@ -255,9 +255,14 @@ def try_out(
 def _shortened(method: Method, share: float, total: int) -> Method:
     """The method with this share of all its steps, as long as they are enough."""
     steps = min(total, max(round(share * total), LEAST_TRIAL_STEPS))
-    return dataclasses.replace(
+    method = dataclasses.replace(
         method, steps=steps, epochs=None, chunk_steps=min(method.chunk_steps, steps)
     )
+    warm_up = getattr(method, "warm_up", 0.0)
+    if isinstance(warm_up, int):
+        # A number of steps is the same share of a shorter run.
+        method = dataclasses.replace(method, warm_up=round(warm_up * steps / total))
+    return method
 
 
 def stacking_weights(log_probs: np.ndarray, weight: np.ndarray) -> np.ndarray:

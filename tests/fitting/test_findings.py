@@ -107,3 +107,31 @@ def test_images_of_one_channel_collapse_in_a_short_run_and_say_so():
         accuracy = sx.metrics.accuracy(labels[1200:], post.predict(x[1200:]).mean)
         assert bool(caught) == collapses
         assert accuracy < 0.2 if collapses else accuracy > 0.9
+
+
+def test_no_row_is_left_out_of_the_comparison():
+    """Classes that take turns: every other row alone would be one class."""
+    x = np.tile([[1.0], [-1.0]], (6_000, 1)) + 0.01 * np.random.default_rng(0).normal(
+        size=(12_000, 1)
+    )
+    labels = np.tile([1.0, 0.0], 6_000)
+    for likelihood, outputs in (
+        (sx.likelihoods.Categorical(2), 2),
+        (sx.likelihoods.Bernoulli(), 1),
+    ):
+        model = sx.Model(
+            MLP(1, outputs, 4, 1, key=KEY), sx.ARD(sx.InverseGamma(3.0, 3.0)), likelihood
+        )
+        assert findings(model, x, labels, EM) == []
+
+
+def test_what_is_judged_is_what_is_kept():
+    """A run that goes astray after its best state returns that state, and has nothing to say."""
+
+    def astray(step):
+        return jnp.where(step < 150, 0.01, 3.0)
+
+    method = dataclasses.replace(
+        EM, steps=400, learning_rate=astray, validation_fraction=0.25, patience=100
+    )
+    assert findings(build(mixture=sx.InverseGamma(3.0, 3.0)), X, Y, method) == []

@@ -118,6 +118,31 @@ class Switched(eqx.Module):
         return jax.lax.cond(x[0] > -100, lambda x: self.layer(x), lambda x: x[:2], x)
 
 
+class Matrix(eqx.Module):
+    """A layer that is given a matrix, which it multiplies from the left."""
+
+    layer: eqx.nn.Linear
+
+    def __init__(self):
+        self.layer = eqx.nn.Linear(2, 2, use_bias=False, key=KEY)
+
+    def __call__(self, x):
+        return jnp.tanh(self.layer(x[:4].reshape(2, 2)))[0]
+
+
+class Cast(eqx.Module):
+    """Weights in other types on the way: rounded, complex, half as precise."""
+
+    layer: eqx.nn.Linear
+    to: str = eqx.field(static=True)
+
+    def __call__(self, x):
+        weight = (3 * self.layer.weight).astype(self.to)
+        if self.to == "complex64":
+            return jnp.abs(weight @ jax.lax.complex(x, jnp.sin(2 * x)))
+        return weight.astype(x.dtype) @ x
+
+
 class Chain(eqx.Module):
     """Parts of random kinds one after the other, each from six numbers to six."""
 
@@ -189,6 +214,10 @@ NETWORKS = {
     "attention": (Attentive, set()),
     "jit and checkpoint": (Jitted, {"layers.0", "layers.1"}),
     "cond": (Switched, set()),
+    "a matrix at once": (Matrix, set()),
+    "rounded": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "int32"), set()),
+    "complex": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "complex64"), set()),
+    "half precision": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "float16"), set()),
 }
 
 

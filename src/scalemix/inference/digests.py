@@ -25,7 +25,11 @@ from scalemix._versions import PACKAGES
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
 BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType)
-# What a class holds besides its methods and attributes; instances are made already.
+# Around a function, and nothing to say of their own.
+WRAPPERS: tuple[Any, ...] = (
+    staticmethod, classmethod, type(functools.lru_cache(repr)), type(jax.jit(abs)),
+)  # fmt: skip
+# What a class holds besides its methods and attributes, unless someone wrote it.
 NOT_COMPARED = frozenset({
     "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
     "__annotations_cache__", "__check_init__", "__classcell__", "__dataclass_fields__",
@@ -40,7 +44,7 @@ def arrays_digest(arrays: list[Any]) -> str:
     """A digest of what arrays hold, with their shapes and types."""
     found = hashlib.sha256()
     for array in arrays:
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array)
         found.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
     return found.hexdigest()
 
@@ -69,12 +73,15 @@ class SameCode:
     digest: str
 
 
-@functools.lru_cache(maxsize=64)
 def by_what_it_does(function: Any) -> SameCode:
-    """The function, comparable by its code; by itself where that cannot be told."""
+    """The function, comparable by what it does if packages made it, such as Optax; else by itself.
+
+    Two optimisers of a package, built alike, are the same program. Of code of one's own it is never
+    quite certain, and a program that is taken for another is a wrong result.
+    """
     try:
-        return SameCode(function, digest(function, "a function"))
-    except ValueError:
+        return SameCode(function, _Digests(own_code=False).of(function).hex())
+    except (_UnknownError, RecursionError):
         return SameCode(function, f"at {id(function)}")
 
 
@@ -83,9 +90,12 @@ class _UnknownError(Exception):
 
 
 class _Digests:
-    """Digests of values, each value visited once."""
+    """Digests of values, each value visited once; with `own_code=False` of packages' code only."""
 
-    def __init__(self):
+    def __init__(self, own_code: bool = True):
+        self.own_code = own_code
+        # The outermost open value that a digest refers to, as a place: see `of`.
+        self.lowest = 0
         # The values themselves too, so that none makes room for another of the same address.
         self.found: dict[int, tuple[Any, bytes]] = {}
         self.open: dict[int, int] = {}
@@ -97,13 +107,18 @@ class _Digests:
             return self.found[id(value)][1]
         if id(value) in self.open:
             # A function that calls itself: how far up is all there is to say.
+            self.lowest = min(self.lowest, self.open[id(value)])
             return _hash("again", str(len(self.open) - self.open[id(value)]).encode())
-        self.open[id(value)] = len(self.open)
+        place, outside = len(self.open), self.lowest
+        self.open[id(value)] = self.lowest = place
         try:
             result = self._look(value)
         finally:
             del self.open[id(value)]
-        self.found[id(value)] = value, result
+        # What refers to something further out has another digest elsewhere.
+        if self.lowest >= place:
+            self.found[id(value)] = value, result
+        self.lowest = min(self.lowest, outside)
         return result
 
     def all(self, kind: str, *values: Any) -> bytes:
@@ -118,9 +133,12 @@ class _Digests:
         if isinstance(value, np.ndarray | np.generic | jax.Array):
             if value.dtype == object:
                 return self.all("objects", value.shape, np.asarray(value).reshape(-1).tolist())
-            return _hash("array", arrays_digest([value]).encode())
+            if isinstance(value, np.ma.MaskedArray):
+                return self.all("masked", value.data, np.ma.getmaskarray(value))
+            weak = b"weak" if getattr(value, "weak_type", False) else b""
+            return _hash("array", arrays_digest([value]).encode(), weak)
         if type(value) is dict:
-            return self.unordered("dict", value.items())
+            return self.all("dict", *value.items())
         if isinstance(value, set | frozenset):
             return self.unordered("set", value)
         if type(value) in (tuple, list):
@@ -130,6 +148,10 @@ class _Digests:
             return _hash("name", named.encode())
         if isinstance(value, type):
             return self._class(value)
+        module = value.__globals__ if isinstance(value, types.FunctionType) else vars(type(value))
+        name = module.get("__name__", module.get("__module__"))
+        if not self.own_code and not isinstance(value, types.CodeType) and not _package(name):
+            raise _UnknownError("code of one's own")
         return self._callable(value) or self._object(value)
 
     def _callable(self, value: Any) -> bytes | None:
@@ -145,12 +167,15 @@ class _Digests:
             return self.all("partial", value.func, value.args, value.keywords)
         if isinstance(value, property):
             return self.all("property", value.fget, value.fset, value.fdel)
-        inner = getattr(value, "__func__", getattr(value, "__wrapped__", None))
-        return None if inner is None else self.all("around", type(value).__qualname__, inner)
+        if isinstance(value, WRAPPERS):
+            around: Any = value
+            return self.all("around", type(value).__qualname__, around.__wrapped__)
+        return None
 
     def _function(self, value: types.FunctionType) -> bytes:
         cells = [_content(cell) for cell in value.__closure__ or ()]
-        read = {} if _package(value.__module__) else self._globals(value)
+        # Not `__module__`, which `functools.wraps` copies from another function.
+        read = {} if _package(value.__globals__.get("__name__")) else self._globals(value)
         return self.all(
             "function", value.__code__, value.__defaults__, value.__kwdefaults__, cells, read,
             value.__dict__,
@@ -166,10 +191,13 @@ class _Digests:
     def _globals(self, value: types.FunctionType) -> dict[str, Any]:
         """What a function of the user's own reads by name, in modules of their own as well."""
         names, read = _names(value.__code__), {}
-        for name in names & value.__globals__.keys():
+        for name in sorted(names & value.__globals__.keys()):
             read[name] = found = value.__globals__[name]
             if isinstance(found, types.ModuleType):
                 read[name] = _attributes(found, names, set())
+        # What it imports itself is read by that name, wherever it stands.
+        for name in sorted(names & sys.modules.keys() - read.keys()):
+            read[f"import {name}"] = _attributes(sys.modules[name], names, set())
         return read
 
     def _class(self, value: type) -> bytes:
@@ -177,9 +205,11 @@ class _Digests:
         own = {
             name: part
             for name, part in vars(value).items()
-            if name not in NOT_COMPARED and not isinstance(part, descriptors)
+            if not isinstance(part, descriptors) and (name not in NOT_COMPARED or _written(part))
         }
-        return self.all("class", value.__qualname__, value.__bases__, own)
+        fields = getattr(value, "__dataclass_fields__", {}).values()
+        factories = [(field.name, field.default_factory) for field in fields]
+        return self.all("class", value.__qualname__, value.__bases__, own, factories)
 
     def _object(self, value: Any) -> bytes:
         # As pickle and copy take objects apart; nothing is pickled, and nothing is run from a file.
@@ -204,6 +234,11 @@ def _hash(kind: str, *parts: bytes) -> bytes:
     return found.digest()
 
 
+def _written(part: Any) -> bool:
+    """Whether a method stands in someone's source, and was not made up by a decorator."""
+    return isinstance(part, types.FunctionType) and part.__code__.co_filename != "<string>"
+
+
 def _content(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
@@ -222,7 +257,7 @@ def _attributes(module: types.ModuleType, names: set[str], seen: set[str]) -> An
     if package or module.__name__ in seen:
         return package or module.__name__
     seen = {*seen, module.__name__}
-    read = {name: vars(module)[name] for name in names & vars(module).keys()}
+    read = {name: vars(module)[name] for name in sorted(names & vars(module).keys())}
     return {
         name: _attributes(part, names, seen) if isinstance(part, types.ModuleType) else part
         for name, part in read.items()

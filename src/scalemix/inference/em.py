@@ -134,8 +134,8 @@ class VariationalEM(Training, Engine):
     def init(self, model: Model, num_steps: int) -> EMState:
         if self.warm_up > num_steps:
             raise ValueError(
-                f"warm_up={self.warm_up} steps are more than the {num_steps} of all training: the "
-                f"temperature would never rise to {self.temperature}."
+                f"warm_up={self.warm_up} steps are more than the {num_steps} of all training, by "
+                f"whose end the temperature must have risen."
             )
         learned = eqx.filter(model, model.learnable())
         start = math.log(self.initial_deviation)

@@ -140,7 +140,8 @@ class MCMC:
 
     def unknowns(self, model: Model) -> Unknowns:
         """The coordinates that chains move in."""
-        return Unknowns(model, self.parametrization, self.free_scale, self.likelihood_scale)
+        scales = float(self.free_scale), float(self.likelihood_scale)
+        return Unknowns(model, self.parametrization, *scales)
 
     def _sampler(self) -> Sampler:
         # BlackJAX is imported only when it is needed.

@@ -45,4 +45,4 @@ class Categorical(Likelihood):
         return jax.random.categorical(key, self.one(output))
 
     def constant_log_prob(self, y, weight):
-        return -entropy(np.bincount(y, weights=weight) / np.sum(weight))
+        return -entropy(np.bincount(y.astype(int), weights=weight) / np.sum(weight))

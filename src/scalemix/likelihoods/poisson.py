@@ -1,5 +1,7 @@
 """Counts."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -44,5 +46,6 @@ class Poisson(Likelihood):
 
     def constant_log_prob(self, y, weight):
         rate = max(np.average(y, weights=weight), np.finfo(np.float32).tiny)
-        masses = y * np.log(rate) - rate - gammaln(np.asarray(y, np.float32) + 1)
+        factorials = np.vectorize(math.lgamma, otypes=[float])(np.asarray(y, float) + 1)
+        masses = y * np.log(rate) - rate - factorials
         return float(np.average(masses, weights=weight))

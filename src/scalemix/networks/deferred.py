@@ -157,7 +157,8 @@ class LocalGaussian(Deferred):
     def times(self, product: Product) -> Array:
         mean = product.multiply(self.mean, product.data)
         spread = product.multiply(self.variance, product.data * product.data)
-        return mean + jnp.sqrt(spread + TINY) * self.noise.reshape(mean.shape)
+        noise = self.noise.reshape(mean.shape).astype(mean.dtype)
+        return mean + jnp.sqrt(spread + TINY) * noise
 
 
 class Probe(Deferred):
@@ -183,6 +184,9 @@ class Probe(Deferred):
         return Probe(jnp.transpose(self.blank, permutation), self.note)
 
     def astype(self, dtype: DTypeLike) -> "Probe":
+        if jnp.finfo(dtype).bits < jnp.finfo(self.blank.dtype).bits:
+            # Squares of deviations may be nothing in a narrower type.
+            self.note(None)
         return Probe(self.blank.astype(dtype), self.note)
 
     def times(self, product: Product) -> Array:

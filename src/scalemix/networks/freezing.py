@@ -31,6 +31,7 @@ def frozen_arrays(network: PyTree, frozen: Frozen | None) -> tuple[str, ...]:
             f"network to True (frozen) or False, or a tree of these like the network; got "
             f"{type(frozen).__name__}."
         ) from None
+    _arrays(network)
     return tuple(path_name(path) for path in _arrays(kept))
 
 
@@ -60,4 +61,12 @@ def _matched(network: PyTree, patterns: Sequence[str]) -> tuple[str, ...]:
 
 def _arrays(network: PyTree) -> list[tuple[Any, ...]]:
     leaves, _ = jax.tree_util.tree_flatten_with_path(network)
-    return [tuple(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
+    paths = [tuple(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
+    names = [path_name(path) for path in paths]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(
+                f"Two arrays of the network are called {name!r}, so that neither can be frozen by "
+                f"its name. Rename one of them."
+            )
+    return paths

@@ -101,14 +101,16 @@ def gaussian_weights(
     sizes = [math.prod(shape) for shape in uses.once.values()]
     weights: dict[str, Deferred] = {}
     for name, piece in zip(uses.once, _pieces(sign * noise.normals, sizes), strict=True):
+        piece = piece.astype(means[name].dtype)
         weights[name] = LocalGaussian(means[name], deviations[name] ** 2, piece)
     lengths = [length for shape in uses.often.values() for length in _signed(shape)]
     signs = iter(_pieces(noise.signs, lengths))
     for name, shape in uses.often.items():
-        own = {axis: next(signs) for axis in range(len(_signed(shape)))}
+        dtype = means[name].dtype
+        own = {axis: next(signs).astype(dtype) for axis in range(len(_signed(shape)))}
         # Turned around along one axis only, lest it be turned back along the other.
-        own[0] = sign * own[0]
-        perturbation = Term(deviations[name] * noise.shared[name], own)
+        own[0] = sign.astype(dtype) * own[0]
+        perturbation = Term(deviations[name] * noise.shared[name].astype(dtype), own)
         weights[name] = Factored((Term(means[name], {}), perturbation))
     return weights
 

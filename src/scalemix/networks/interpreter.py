@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 from jaxtyping import Array, PyTree
 
@@ -71,8 +72,10 @@ def _transpose(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     return [inputs[0].transpose(tuple(equation.params["permutation"]))]
 
 
-def _convert(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
-    return [inputs[0].astype(equation.params["new_dtype"])]
+def _convert(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    dtype = equation.params["new_dtype"]
+    # Rounding to whole numbers is not linear, and complex ones have two parts.
+    return [inputs[0].astype(dtype)] if jnp.issubdtype(dtype, jnp.floating) else None
 
 
 def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:

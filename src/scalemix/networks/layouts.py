@@ -22,6 +22,8 @@ class RowLinear(eqx.nn.Linear):
         _copy(layer, self)
 
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
+        if not _is_vector(self, x):
+            return super().__call__(x, key=key)
         product = (x[None] if self.in_features == "scalar" else x) @ self.weight.T
         output = product if self.bias is None else product + self.bias
         return output[0] if self.out_features == "scalar" else output
@@ -34,10 +36,17 @@ class ColumnLinear(eqx.nn.Linear):
         _copy(layer, self)
 
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
+        if not _is_vector(self, x):
+            return super().__call__(x, key=key)
         assert self.bias is not None
         # One, but mapped as the input is.
         one = 0 * x[:1] + 1
         return self.weight @ x + self.bias[:, None] @ one
+
+
+def _is_vector(layer: eqx.nn.Linear, x: Array) -> bool:
+    # A matrix is multiplied from the left by the weight as it stands, whatever the layout.
+    return x.ndim == (0 if layer.in_features == "scalar" else 1)
 
 
 def _copy(layer: eqx.nn.Linear, new: eqx.nn.Linear) -> None:

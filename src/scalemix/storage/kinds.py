@@ -85,7 +85,7 @@ def _restore_sampled(model: Model, parts: Parts, lead: tuple[int, ...]) -> Sampl
     if not isinstance(settings, dict) or settings.keys() != set(SAMPLED_SETTINGS):
         raise ValueError("the settings are not those of sampled networks.")
     if settings["parametrization"] not in get_args(Parametrization) or not all(
-        isinstance(settings[name], float) and 0 < settings[name] < math.inf
+        type(settings[name]) in (int, float) and 0 < settings[name] < math.inf
         for name in SAMPLED_SETTINGS[1:]
     ):
         raise ValueError("the settings of sampled networks are out of range.")
