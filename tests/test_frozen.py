@@ -1,6 +1,7 @@
 """What is frozen stays as it is, whatever is done with the rest."""
 
 import operator
+import warnings
 
 import equinox as eqx
 import jax
@@ -13,8 +14,12 @@ from scalemix.distributions import NoisyNetworks
 from scalemix.fitting import restart
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior import History
+from scalemix.preparation import InputWarning
 from scalemix.scaling import Scaling
 from scalemix.storage import posteriors as files
+
+# The body reads a table that is standardised, which is no matter here.
+pytestmark = pytest.mark.filterwarnings("ignore::scalemix.preparation.InputWarning")
 
 KEY = jax.random.key(0)
 PRIOR = sx.ARD(sx.InverseGamma(2.0, 1.0))
@@ -255,3 +260,23 @@ def test_a_run_is_not_continued_with_something_else_frozen(tmp_path):
     sx.fit(model(), X, Y, method, key=KEY, checkpoint=path)
     with pytest.raises(ValueError, match="another run: not the same model"):
         sx.fit(model(["body"]), X, Y, method, key=KEY, checkpoint=path, resume=True)
+
+
+def test_a_frozen_layer_that_reads_a_table_is_told_of():
+    """It was trained on the columns as they are, and `fit` standardises them."""
+    network = MLP(3, "scalar", 4, 1, key=KEY)
+    x = 100.0 + np.random.default_rng(0).normal(size=(20, 3))
+    model = sx.Model(network, PRIOR, GAUSSIAN, frozen=["layers.0"])
+    method = sx.VariationalEM(steps=2)
+    with pytest.warns(
+        InputWarning, match=r"'layers.0' is frozen and reads x.*standardize='target'"
+    ):
+        post = sx.fit(model, x, x[:, 0], method, key=KEY)
+    assert post.scaling.x_mean.size == 3
+    post = sx.fit(model, x, x[:, 0], method, key=KEY, standardize="target")
+    assert post.scaling.x_mean.size == 0
+    assert post.scaling.y_mean == pytest.approx(x[:, 0].mean())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InputWarning)
+        last = sx.Model(network, PRIOR, GAUSSIAN, frozen=["layers.1"])
+        sx.fit(last, x, x[:, 0], method, key=KEY)

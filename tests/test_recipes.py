@@ -29,7 +29,15 @@ def test_every_family_has_a_name_and_parameters():
     for name, (kind, parameters) in MIXTURES.items():
         assert isinstance(kind(**parameters), ScaleMixture)
         inference = "em" if name == "log-uniform" else "noise"
-        assert type(Recipe(mixture=name, inference=inference).build_mixture()) is kind
+        recipe = Recipe(mixture=name, inference=inference, prior="ard")
+        assert type(recipe.build_mixture()) is kind
+
+
+def test_scales_without_a_maximum_are_refused():
+    with pytest.raises(ValueError, match=r"has no most probable scales.* Use prior='ard'"):
+        Recipe(mixture="log-uniform")
+    # Without a layer that has a path around it there are no scales of layers.
+    Recipe(mixture="log-uniform", hidden=(8,))
 
 
 def test_auto_suits_the_inference():

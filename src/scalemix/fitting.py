@@ -30,7 +30,7 @@ from scalemix.inference.mcmc import MCMC
 from scalemix.inference.noise import NoiseTraining
 from scalemix.model import Model
 from scalemix.posterior import History, Posterior
-from scalemix.preparation import hold_out, prepare
+from scalemix.preparation import Standardize, hold_out, prepare
 from scalemix.progress import bar
 from scalemix.scaling import Scaling
 
@@ -47,7 +47,7 @@ def fit(
     *,
     key: PRNGKeyArray,
     sample_weight: Any = None,
-    standardize: bool = True,
+    standardize: Standardize = True,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
@@ -56,7 +56,9 @@ def fit(
     """The posterior of a model, given data and a method of inference.
 
     Columns of a table `x` and a real-valued target are standardised inside, and predictions come
-    back on the scale of `y`; `standardize=False` leaves both alone. With `checkpoint` the state is
+    back on the scale of `y`; `standardize=False` leaves both alone, `"target"` the columns.
+    `sample_weight` is the number of rows that each row counts as: rows of zero are left out, and
+    the prior is weighed against the sum. With `checkpoint` the state is
     saved every so many chunks, and `resume=True` continues from the file: the result is bit for bit
     that of a run without interruption.
     """
@@ -76,7 +78,7 @@ def fit_many(
     *,
     keys: PRNGKeyArray,
     sample_weights: Sequence[Any] | None = None,
-    standardize: bool = True,
+    standardize: Standardize = True,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,

@@ -147,7 +147,10 @@ class Posterior(eqx.Module):
         return diagnose(self, x)
 
     def to_arviz(self) -> Any:
-        """The samples and each step's statistics as an ArviZ `InferenceData`."""
+        """The samples and each step's statistics as an ArviZ `InferenceData`.
+
+        Weights are those of the network, which sees inputs and targets as `scaling` makes them.
+        """
         from scalemix.diagnostics import to_arviz
 
         return to_arviz(self)

@@ -1,6 +1,7 @@
 """Data as they come, checked, scaled and split for the loop."""
 
-from typing import Any
+import warnings
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -17,14 +18,31 @@ from scalemix.inputs import (
     targets_as_seen,
 )
 from scalemix.model import Model
+from scalemix.networks.readers import input_sites
+from scalemix.networks.sites import find_sites, path_name
 from scalemix.scaling import Scaling, find_scaling
 
+# Steps of single precision that are a larger part of a column's spread are worth a word.
+COARSEST = 0.01
 
-def prepare(model: Model, x: Any, y: Any, weight: Any, standardize: bool) -> tuple[Data, Scaling]:
+
+Standardize = bool | Literal["target"]
+"""Whether columns and a real target are standardised, both, the target alone, or neither."""
+
+
+class InputWarning(UserWarning):
+    """Inputs reach the network in a way that may not be meant."""
+
+
+def prepare(
+    model: Model, x: Any, y: Any, weight: Any, standardize: Standardize
+) -> tuple[Data, Scaling]:
     """Data as the model's network and likelihood see them, and the way back; or a `ValueError`.
 
     Rows of weight zero are gone: they are in no batch, no count and no held-out part.
     """
+    if not (isinstance(standardize, bool) or standardize == "target"):
+        raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
     x = check_inputs(x, model)
     y = check_targets(y, model.likelihood)
     if len(y) != len(x):
@@ -38,11 +56,48 @@ def prepare(model: Model, x: Any, y: Any, weight: Any, standardize: bool) -> tup
         x, y, weight = x[rows], y[rows], weight[rows]
     real = model.likelihood.continuous_units
     table = x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
-    scaling = find_scaling(x, y, weight, inputs=standardize and table, targets=standardize and real)
+    inputs = table and standardize is True
+    scaling = find_scaling(x, y, weight, inputs=inputs, targets=bool(standardize) and real)
+    if inputs:
+        _warn_of_frozen_readers(model, x)
+        _warn_of_lost_digits(x, scaling)
     y = targets_as_seen(y, scaling, dtype, rows)
     if not real:
         _check_possible(model, y, rows)
     return Data(inputs_as_seen(x, model, scaling, rows), y, weight.astype(dtype)), scaling
+
+
+def _warn_of_frozen_readers(model: Model, x: np.ndarray) -> None:
+    """A layer that was trained on a table as it is will not know it when it is standardised."""
+    if not model.frozen:
+        return
+    example = jax.ShapeDtypeStruct(x.shape[1:], network_dtype(model))
+    readers = input_sites(model.network, find_sites(model.network), example)
+    frozen = [site.name for site in readers if path_name(site.weight_path) in model.frozen]
+    if frozen:
+        warnings.warn(
+            f"{frozen[0]!r} is frozen and reads x, whose columns are standardised first. If it was "
+            f"trained on x as it is, pass standardize='target' (or False), and x as it was then.",
+            InputWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
+    """In single precision a column far from zero has few digits left for its spread."""
+    if x.dtype != np.float32:
+        return
+    steps = np.spacing(np.abs(scaling.x_mean).astype(np.float32)).astype(np.float64)
+    lost = np.flatnonzero(steps > COARSEST * scaling.x_scale)
+    if lost.size:
+        column = int(lost[0])
+        warnings.warn(
+            f"Column {column} of x has the mean {scaling.x_mean[column]:g} and the spread "
+            f"{scaling.x_scale[column]:g}, and comes in single precision, which there goes in steps "
+            f"of {steps[column]:g}. Pass x as a NumPy array in double precision.",
+            InputWarning,
+            stacklevel=4,
+        )
 
 
 def _check_possible(model: Model, y: np.ndarray, rows: np.ndarray) -> None:

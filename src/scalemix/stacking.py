@@ -41,7 +41,7 @@ from scalemix.inference.em import VariationalEM
 from scalemix.likelihoods import Likelihood, StudentT
 from scalemix.model import Model
 from scalemix.posterior import Posterior
-from scalemix.preparation import hold_out, prepare
+from scalemix.preparation import Standardize, hold_out, prepare
 from scalemix.prior import Prior
 
 # Fewer held-out rows than this tell nothing, and all candidates count the same.
@@ -119,7 +119,7 @@ def fit_stacked(
     trial_share: float = 0.3,
     held_out: float = 0.25,
     sample_weight: Any = None,
-    standardize: bool = True,
+    standardize: Standardize = True,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
@@ -150,7 +150,7 @@ def fit_stacked_many(
     trial_share: float = 0.3,
     held_out: float = 0.25,
     sample_weights: Sequence[Any] | None = None,
-    standardize: bool = True,
+    standardize: Standardize = True,
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,

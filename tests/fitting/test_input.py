@@ -2,13 +2,14 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scalemix as sx
 from scalemix.inputs import check_inputs
 from scalemix.networks import MLP
-from scalemix.preparation import prepare
+from scalemix.preparation import InputWarning, prepare
 from tests.fitting.common import KEY, METHOD, X, Y, build, close, same
 
 
@@ -204,3 +205,43 @@ def test_a_text_column_is_named():
     frame.dtypes = Dtypes(Frame.dtypes)
     with pytest.raises(ValueError, match="Column 'b' of x holds no plain numbers"):
         sx.fit(build(), frame, Y, METHOD, key=KEY)
+
+
+def test_columns_whose_digits_single_precision_has_lost_are_told_of():
+    x = X + np.array([0.0, 1e8, 0.0])
+    with pytest.warns(InputWarning, match="Column 1 of x has the mean 1e\\+08 .* single precision"):
+        sx.fit(build(), x.astype(np.float32), Y, METHOD, key=KEY)
+    sx.fit(build(), x, Y, METHOD, key=KEY)
+    sx.fit(build(), X.astype(np.float32), Y, METHOD, key=KEY)
+
+
+def test_what_to_standardize_is_one_of_three():
+    with pytest.raises(ValueError, match="standardize must be True, False or 'target'"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, standardize="x")
+
+
+def test_networks_in_bfloat16_train_and_predict():
+    def halve(leaf):
+        return leaf.astype(jnp.bfloat16) if eqx.is_inexact_array(leaf) else leaf
+
+    network = jax.tree.map(halve, build().network)
+    model = sx.Model(network, sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian())
+    with jax.numpy_dtype_promotion("standard"):
+        post = sx.fit(model, X, Y, sx.VariationalEM(steps=20), key=KEY)
+        assert np.isfinite(post.predict(X).mean).all()
+
+
+def test_whole_inputs_beyond_what_is_counted_are_refused():
+    class Lookup(eqx.Module):
+        table: eqx.nn.Embedding
+        last: eqx.nn.Linear
+
+        def __call__(self, x):
+            return self.last(self.table(x))
+
+    network = Lookup(eqx.nn.Embedding(4, 3, key=KEY), eqx.nn.Linear(3, "scalar", key=KEY))
+    model = sx.Model(
+        network, sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian(), example=jnp.int32(1)
+    )
+    with pytest.raises(ValueError, match=r"x is a whole number beyond .* at row 1"):
+        sx.fit(model, np.array([1, 2**32 + 1, 3]), np.arange(3.0), METHOD, key=KEY)

@@ -65,12 +65,12 @@ def prune(
         voice.note(
             "Some weights are set to zero, but no unit could be taken out: the network is as large "
             "as before. A larger --tolerance, with --threshold inf and --data, removes more, and "
-            "so does a fit with --mixture half-cauchy or log-uniform."
+            "so does a fit with --mixture half-cauchy."
         )
     elif before == after:
         voice.note(
             "Nothing is off, and nothing was removed. Scales that can go to zero switch units off: "
-            "fit with --mixture half-cauchy or log-uniform. Or give --threshold inf, --data and "
+            "fit with --mixture half-cauchy. Or give --threshold inf, --data and "
             "--tolerance, to remove what predictions can do without."
         )
     change = pruned.report.mean_change
