@@ -93,8 +93,8 @@ def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
         column = int(lost[0])
         warnings.warn(
             f"Column {column} of x has the mean {scaling.x_mean[column]:g} and the spread "
-            f"{scaling.x_scale[column]:g}, and comes in single precision, which there goes in steps "
-            f"of {steps[column]:g}. Pass x as a NumPy array in double precision.",
+            f"{scaling.x_scale[column]:g}, and comes in single precision, which goes in steps of "
+            f"{steps[column]:g} there. Pass x as a NumPy array in double precision.",
             InputWarning,
             stacklevel=4,
         )
