@@ -1,5 +1,8 @@
 """Parameters as people give them: plain numbers or arrays, checked where they can be."""
 
+import dataclasses
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -29,3 +32,16 @@ def require(condition: Array | bool, message: str) -> None:
     """Raise `ValueError` unless the condition holds; what is being traced cannot be looked at."""
     if not isinstance(condition, Tracer) and not np.all(condition):
         raise ValueError(message)
+
+
+def as_plain_numbers(settings: Any) -> None:
+    """Turn NumPy's numbers among the fields of a frozen dataclass into plain ones."""
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        if isinstance(value, np.generic):
+            object.__setattr__(settings, field.name, value.item())
+
+
+def is_number(value: Any) -> bool:
+    """Whether something is a plain real number; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -22,6 +22,8 @@ ERRORS = 3.0
 # What is so much worse than a constant, in nats a row, has not merely failed to find a use for the
 # inputs.
 FAR = 1.0
+# Rows whose weights add up to less than this share of their number leave the prior to itself.
+LIGHT = 0.1
 
 
 class UselessFitWarning(UserWarning):
@@ -49,9 +51,13 @@ def warn_of_useless_fits(
             if worst < -FAR
             else "explains the training rows no better than a constant"
         )
+        first = "a smaller learning_rate first, then " if worst < -FAR else ""
+        _, _, weight = data[jobs[which * len(gain)].which]
+        if weight.sum() < LIGHT * len(weight):
+            how += f". The weights of its {len(weight)} rows add up to {weight.sum():.3g} only"
         warnings.warn(
             f"{where} {how}{_what_is_off(posterior, useless)}. Unless the inputs tell nothing of "
-            f"the target, try {jobs[0].method.remedies}.",
+            f"the target, try {first}{jobs[0].method.remedies}.",
             UselessFitWarning,
             stacklevel=4,
         )

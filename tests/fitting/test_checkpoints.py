@@ -388,3 +388,9 @@ def test_an_interrupt_at_any_point_resumes_to_the_same_run(moment, tmp_path, mon
     resumed = interrupt_and_resume(method, path, monkeypatch)
     assert same(whole, resumed)
     np.testing.assert_array_equal(whole.history.score, resumed.history.score)
+
+
+def test_a_folder_is_not_to_be_deleted(tmp_path):
+    for resuming in (False, True):
+        with pytest.raises(ValueError, match="is a folder: give checkpoint= the path of a file"):
+            sx.fit(build(), X, Y, training(), key=KEY, checkpoint=tmp_path, resume=resuming)

@@ -135,3 +135,9 @@ def test_what_is_judged_is_what_is_kept():
         EM, steps=400, learning_rate=astray, validation_fraction=0.25, patience=100
     )
     assert findings(build(mixture=sx.InverseGamma(3.0, 3.0)), X, Y, method) == []
+
+
+def test_weights_that_add_up_to_nothing_are_named_as_the_cause():
+    light = {"key": KEY, "sample_weight": np.full(len(Y), 1e-3)}
+    (said,) = findings(build(mixture=sx.HalfCauchy(1.0)), X, Y, EM, **light)
+    assert "The weights of its 60 rows add up to 0.06 only" in said

@@ -394,6 +394,9 @@ def test_impossible_settings_are_refused():
         ({"initial_deviation": 0.0}, "initial_deviation"),
         ({"warm_up": 1.0}, "warm_up"),
         ({"warm_up": 2.5}, "warm_up"),
+        ({"warm_up": "100"}, "warm_up"),
+        ({"initial_deviation": None}, "initial_deviation"),
+        ({"num_members": None}, "num_members"),
         ({"warm_up": -1}, "warm_up"),
     ]:
         with pytest.raises(ValueError, match=reason):
@@ -402,3 +405,13 @@ def test_impossible_settings_are_refused():
     model = sx.Model(MLP(3, "scalar", 6, 1, key=KEY), flat, GAUSSIAN)
     with pytest.raises(ValueError, match="is flat"):
         sx.fit(model, np.zeros((5, 3)), np.zeros(5), sx.VariationalEM(), key=KEY)
+
+
+def test_numbers_of_numpy_are_numbers():
+    method = sx.VariationalEM(
+        steps=np.int64(50), warm_up=np.int64(5), temperature=np.float32(0.5),
+        learning_rate=np.float64(0.01), num_draws=np.int32(2),
+    )  # fmt: skip
+    assert method == sx.VariationalEM(
+        steps=50, warm_up=5, temperature=0.5, learning_rate=0.01, num_draws=2
+    )

@@ -58,19 +58,15 @@ def run(
     `starts` are models with two leading axes, fits and chains, whose values the chains begin with.
     """
     arrays, static = eqx.partition(models, eqx.is_array)
-    prints = {}
+    prints, resuming = {}, False
     if checkpoint is not None:
         sets = np.arange(len(num_rows))
         prints = fingerprint((method, models), data, None, num_rows, sets, keys)
-        if checkpoint.exists() and not resume:
-            raise ValueError(
-                f"{checkpoint} exists. Pass resume=True to continue that run, or delete it."
-            )
+        resuming = checkpoints.can_resume(checkpoint, resume)
     data = jax.tree.map(jnp.asarray, data)
     start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
     chain_keys = jax.vmap(lambda key: jax.random.split(key, method.num_chains))
     start_keys, step_keys = chain_keys(start_keys), chain_keys(step_keys)
-    resuming = checkpoint is not None and checkpoint.exists()
     begin = eqx.filter_eval_shape if resuming else lambda f, *arguments: f(*arguments)
     begun = None if starts is None else eqx.filter(starts, eqx.is_array)
     memory = _blank(method, begin(_init, method, static, arrays, begun, data, start_keys))

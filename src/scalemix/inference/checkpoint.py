@@ -31,6 +31,15 @@ class ResumeWarning(UserWarning):
     """A run goes on, but need not be bit for bit the one that was interrupted."""
 
 
+def can_resume(path: Path, resume: bool) -> bool:
+    """Whether there is a run to go on with at this path; `ValueError` where none may begin."""
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder: give checkpoint= the path of a file.")
+    if path.exists() and not resume:
+        raise ValueError(f"{path} exists. Pass resume=True to continue that run, or delete it.")
+    return path.exists()
+
+
 def write(path: Path, tree: Any, fingerprints: dict[str, str]) -> None:
     """Save the arrays of a tree, replacing any earlier file at once."""
     arrays: dict[str, Any] = {

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
+from scalemix._parameters import is_number
 from scalemix.inference.batches import Batch, Data
 from scalemix.inference.engine import Engine, Step
 from scalemix.inference.objectives import lower_bound
@@ -93,14 +94,14 @@ class VariationalEM(Training, Engine):
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         if not (isinstance(self.temperature, int | float) and 0 <= self.temperature < math.inf):
             raise ValueError(f"temperature must be zero or more, got {self.temperature!r}.")
-        steps = isinstance(self.warm_up, int) and not isinstance(self.warm_up, bool)
-        if not (self.warm_up >= 0 and (steps or self.warm_up < 1)):
+        steps = isinstance(self.warm_up, int)
+        if not (is_number(self.warm_up) and self.warm_up >= 0 and (steps or self.warm_up < 1)):
             raise ValueError(
                 f"warm_up must be a share of all steps, in [0, 1), or a whole number of steps; got "
                 f"{self.warm_up!r}."
             )
-        if not self.initial_deviation > 0:
-            raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation}.")
+        if not (is_number(self.initial_deviation) and self.initial_deviation > 0):
+            raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation!r}.")
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""

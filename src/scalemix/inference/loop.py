@@ -88,11 +88,7 @@ def run(
     prints = {}
     if checkpoint is not None:
         prints = fingerprint(programs, data, held_out, num_rows, sets, keys)
-        if checkpoint.exists():
-            if not resume:
-                raise ValueError(
-                    f"{checkpoint} exists. Pass resume=True to continue that run, or delete it."
-                )
+        if checkpoints.can_resume(checkpoint, resume):
             memory = checkpoints.read(checkpoint, memory, prints)
     try:
         while memory.done < schedule.num_steps and not memory.stopped:

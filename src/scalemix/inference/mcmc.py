@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._parameters import as_plain_numbers, is_number
 from scalemix.inference import gibbs
 from scalemix.inference.batches import Data
 from scalemix.inference.density import log_density
@@ -78,6 +79,7 @@ class MCMC:
     chunk_steps: int = 50
 
     def __post_init__(self):
+        as_plain_numbers(self)
         counts = (
             "num_chains", "num_warmup", "num_samples", "thin", "warm_start_steps", "max_depth",
             "chunk_steps", "inclusion_updates",
@@ -91,8 +93,10 @@ class MCMC:
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0 < value < math.inf):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
-        if not 0 < self.target_acceptance < 1:
-            raise ValueError(f"target_acceptance must lie in (0, 1), got {self.target_acceptance}.")
+        if not (is_number(self.target_acceptance) and 0 < self.target_acceptance < 1):
+            raise ValueError(
+                f"target_acceptance must lie in (0, 1), got {self.target_acceptance!r}."
+            )
         for name, choices in (
             ("sampler", get_args(SamplerName)),
             ("parametrization", get_args(Parametrization)),

@@ -7,6 +7,7 @@ import jax
 import optax
 from jaxtyping import PyTree
 
+from scalemix._parameters import as_plain_numbers, is_number
 from scalemix.inference.digests import SameCode, by_what_it_does
 
 
@@ -63,20 +64,22 @@ class Training:
 
     def check(self) -> None:
         """Raise `ValueError` for what cannot be."""
+        as_plain_numbers(self)
         if self.steps is not None and self.epochs is not None:
             raise ValueError("Give steps or epochs, not both.")
         for name in ("steps", "batch_size", "chunk_steps", "patience", "num_members"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and value > 0):
+            missing = value is None and name in ("steps", "batch_size")
+            if not missing and not (isinstance(value, int) and value > 0):
                 raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
         for name in ("epochs", "learning_rate"):
             value = getattr(self, name)
             positive = isinstance(value, int | float) and value > 0
             if value is not None and not positive and not callable(value):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
-        if not 0 <= self.validation_fraction < 1:
+        if not (is_number(self.validation_fraction) and 0 <= self.validation_fraction < 1):
             raise ValueError(
-                f"validation_fraction must lie in [0, 1), got {self.validation_fraction}."
+                f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}."
             )
 
     def num_steps(self, num_rows: int) -> int:
