@@ -52,7 +52,7 @@ def warn_of_useless_fits(
             else "explains the training rows no better than a constant"
         )
         first = "a smaller learning_rate first, then " if worst < -FAR else ""
-        _, _, weight = data[jobs[which * len(gain)].which]
+        weight = data[int(jobs[which * len(gain)].which)].weight
         if weight.sum() < LIGHT * len(weight):
             how += f". The weights of its {len(weight)} rows add up to {weight.sum():.3g} only"
         warnings.warn(
