@@ -5,7 +5,6 @@ All of it in double precision: a column at 1e8 that varies by one is nothing in 
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 # So many standard deviations from the mean a column drowns all others in single precision.
@@ -28,7 +27,7 @@ class Scaling(NamedTuple):
         The type is that of `x` unless given, and double precision for whole numbers.
         """
         if dtype is None:
-            dtype = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else np.float64
+            dtype = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64
         if self.x_mean.size == 0:
             return x.astype(dtype)
         seen = np.empty(x.shape, dtype)
