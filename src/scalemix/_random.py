@@ -89,6 +89,21 @@ def side_key(key: PRNGKeyArray, which: int = 0) -> PRNGKeyArray:
     return jax.random.fold_in(key, 2**32 - 1 - which)
 
 
+def check_keys(keys: Any, num: int) -> PRNGKeyArray:
+    """One key for each fit, or a `ValueError`."""
+    if isinstance(keys, list | tuple):
+        return jnp.stack([check_key(key, "each of keys") for key in keys])
+    dtype = getattr(keys, "dtype", None)
+    if dtype == jnp.uint32 and keys.shape == (num, 2):
+        return jax.random.wrap_key_data(keys)
+    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or keys.ndim != 1:
+        raise ValueError(
+            f"keys must be one PRNG key for each fit, such as jax.random.split(key, {num}); "
+            f"got {keys!r}."
+        )
+    return keys
+
+
 def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:
     """A key of the cheap generator that a key of any other kind determines."""
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=HASH)

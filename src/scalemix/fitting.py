@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from scalemix._random import check_key, side_key
+from scalemix._random import check_key, check_keys, side_key
 from scalemix.diagnostics import warn_if_chains_disagree, warn_if_diverged
 from scalemix.distributions import (
     Ensemble,
@@ -338,21 +338,6 @@ def check_method(method: Any, model: Any) -> None:
     if not isinstance(model, Model):
         raise ValueError(f"A model is a scalemix.Model, got {type(model).__name__}.")
     method.check_model(model)
-
-
-def check_keys(keys: Any, num: int) -> PRNGKeyArray:
-    """One key for each fit, or a `ValueError`."""
-    if isinstance(keys, list | tuple):
-        return jnp.stack([check_key(key, "each of keys") for key in keys])
-    dtype = getattr(keys, "dtype", None)
-    if dtype == jnp.uint32 and keys.shape == (num, 2):
-        return jax.random.wrap_key_data(keys)
-    if dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key) or keys.ndim != 1:
-        raise ValueError(
-            f"keys must be one PRNG key for each fit, such as jax.random.split(key, {num}); "
-            f"got {keys!r}."
-        )
-    return keys
 
 
 def _stack(pairs: Sequence[tuple[Method | MCMC, Model]]) -> tuple[PyTree, PyTree]:

@@ -22,13 +22,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
-from scalemix._random import check_key
+from scalemix._random import check_key, check_keys
 from scalemix.calibration import score_spread
 from scalemix.findings import warn_of_useless_fits
 from scalemix.fitting import (
     Job,
     Method,
-    check_keys,
     check_method,
     common_steps,
     members,
