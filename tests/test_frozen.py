@@ -280,3 +280,17 @@ def test_a_frozen_layer_that_reads_a_table_is_told_of():
         warnings.simplefilter("error", InputWarning)
         last = sx.Model(network, PRIOR, GAUSSIAN, frozen=["layers.1"])
         sx.fit(last, x, x[:, 0], method, key=KEY)
+
+
+def test_two_arrays_of_one_name_cannot_be_told_apart():
+    class Twins(eqx.Module):
+        parts: dict
+        last: eqx.nn.Linear
+
+        def __call__(self, x):
+            return self.last(x + self.parts["a.b"] + self.parts["a"]["b"])
+
+    parts = {"a.b": jnp.ones(3), "a": {"b": jnp.ones(3)}}
+    network = Twins(parts, eqx.nn.Linear(3, "scalar", key=KEY))
+    with pytest.raises(ValueError, match=r"Two arrays of the network are called 'parts\.a\.b'"):
+        sx.Model(network, PRIOR, GAUSSIAN, frozen=lambda leaf: leaf is parts["a.b"])

@@ -252,3 +252,10 @@ def test_bad_arguments_are_refused():
     ]:
         with pytest.raises(ValueError, match=reason):
             sx.fit_stacked(options, x, y, key=KEY, **arguments)
+
+
+def test_a_warm_up_in_steps_is_the_same_share_of_a_trial():
+    method = sx.VariationalEM(steps=20_000, warm_up=4_500)
+    short = _shortened(method, 0.3, 20_000)
+    assert (short.steps, short.warm_up) == (6_000, 1_350)
+    assert _shortened(dataclasses.replace(method, warm_up=0.2), 0.3, 20_000).warm_up == 0.2

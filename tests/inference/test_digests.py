@@ -203,3 +203,75 @@ def test_what_cannot_be_compared_is_said():
 
     with pytest.raises(ValueError, match=r"learning_rate holds a lock, which cannot be compared"):
         digest(schedule, "learning_rate")
+
+
+class Wrapping:
+    """Around a function, with a number of its own."""
+
+    def __init__(self, function, factor):
+        functools.update_wrapper(self, function)
+        self.factor = factor
+
+    def __call__(self, step):
+        return self.factor * self.__wrapped__(step)
+
+
+def making(rate):
+    class Rate:
+        def __init__(self):
+            self.rate = rate
+
+    return lambda step: Rate().rate
+
+
+def disguised(rate):
+    """A function of one's own that bears the name of a package's."""
+    space = {"__name__": "mine", "functools": functools, "optax": optax, "RATE": rate}
+    exec("@functools.wraps(optax.constant_schedule)\ndef own(step): return RATE", space)
+    return space["own"]
+
+
+def applied_in_turn(order):
+    parts = {"double": lambda step: 2 * step, "raise": lambda step: step + 1}
+    return looked_up({name: parts[name] for name in order})
+
+
+def cycle(shared):
+    outer: list = []
+    inner = [outer] if shared else [[outer]]
+    outer.extend([inner, [inner]])
+    return outer
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Wrapping(by_global, 1.0), Wrapping(by_global, 50.0)),
+        (making(0.1), making(0.5)),
+        (disguised(0.1), disguised(0.5)),
+        (applied_in_turn(["double", "raise"]), applied_in_turn(["raise", "double"])),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), np.ma.array([1.0, 2.0], mask=[1, 0])),
+        (np.array(0.1), np.array([0.1])),
+        (jnp.asarray(0.1), jnp.asarray(0.1, jnp.float32)),
+        (cycle(True), cycle(False)),
+    ],
+    ids=["wrapped", "made inside", "disguised", "order", "mask", "rank", "weak type", "cycle"],
+)
+def test_what_hides_a_difference_does_not_hide_it_here(one, other):
+    assert digest(one, "it") != digest(other, "it")
+    assert digest(one, "it") == digest(one, "it")
+
+
+def test_what_a_function_imports_itself_counts(monkeypatch):
+    def schedule(step):
+        import settings_of_mine
+
+        return settings_of_mine.RATE * step
+
+    module = types.ModuleType("settings_of_mine")
+    monkeypatch.setitem(sys.modules, "settings_of_mine", module)
+    found = set()
+    for rate in (0.1, 0.5):
+        monkeypatch.setattr(module, "RATE", rate, raising=False)
+        found.add(digest(schedule, "it"))
+    assert len(found) == 2

@@ -232,3 +232,12 @@ def test_classes_of_ones_own_are_refused(path):
     with pytest.raises(ValueError, match=r"Files hold NoisyNetworks, .* not Drawn"):
         cases.posterior(Drawn(build())).save(path)
     assert not path.exists()
+
+
+def test_scales_of_chains_given_as_whole_numbers_come_back():
+    model = sx.Model(
+        sx.networks.MLP(2, "scalar", 3, 1, key=jax.random.key(0)),
+        sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian(),
+    )  # fmt: skip
+    unknowns = sx.MCMC(free_scale=10, likelihood_scale=2).unknowns(model)
+    assert [type(s) for s in (unknowns.free_scale, unknowns.likelihood_scale)] == [float, float]

@@ -85,10 +85,11 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     weight, data = inputs[which], inputs[1 - which]
     contracted, batched = equation.params["dimension_numbers"]
     # The output has the shared axes first, then what is left of the left, then of the right.
-    left = [a for a in range(inputs[0].like.ndim if which == 0 else data.ndim)
-            if a not in contracted[0] and a not in batched[0]]  # fmt: skip
-    right = [a for a in range(inputs[1].like.ndim if which == 1 else data.ndim)
-             if a not in contracted[1] and a not in batched[1]]  # fmt: skip
+    shapes: list[Any] = [atom.aval for atom in equation.invars]
+    left, right = (
+        [axis for axis in range(len(aval.shape)) if axis not in (*summed, *shared)]
+        for aval, summed, shared in zip(shapes, contracted, batched, strict=True)
+    )
     first = len(batched[0]) + (len(left) if which == 1 else 0)
     kept = {axis: place for place, axis in enumerate(batched[which])}
     kept |= {axis: first + place for place, axis in enumerate((left, right)[which])}
