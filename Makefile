@@ -18,6 +18,7 @@ test-all: $(STAMP)
 check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/lint-imports
 	$(BIN)/pyright
 
 format: $(STAMP)

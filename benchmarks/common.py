@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import scalemix as sx
-from scalemix.inference import compiled, loop
-from scalemix.inference.batches import Data, stack
-from scalemix.inference.engine import Schedule
+from scalemix.data.batches import Data, stack
+from scalemix.inference.training import compiled, loop
+from scalemix.inference.training.engine import Schedule
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -71,7 +71,7 @@ def clock(work: Callable[[], object]) -> float:
 
 def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
     """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
-    programs = sx.fitting._stack([(method, model) for model in models])
+    programs = sx.fitting.front_door._stack([(method, model) for model in models])
     data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
     arrays, static = eqx.partition(programs, eqx.is_array)
     schedule = Schedule(num_steps, method.batch_size, num_steps, 1, False)

@@ -14,8 +14,8 @@ import numpy as np
 from common import RESULTS, machine, write_table
 
 import scalemix as sx
-from scalemix.preparation import prepare
-from scalemix.stacking import Candidate, try_out
+from scalemix.data.preparation import prepare
+from scalemix.fitting.stacking import Candidate, try_out
 
 FILE = RESULTS / "em_settings.json"
 NUM_SPLITS, NUM_FOLDS, NUM_MEMBERS = 10, 4, 8

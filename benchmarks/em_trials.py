@@ -11,7 +11,7 @@ import numpy as np
 from common import RESULTS, measure_sets, write_table
 
 import scalemix as sx
-from scalemix.recipes import MANY_ROWS, Recipe
+from scalemix.fitting.recipes import MANY_ROWS, Recipe
 
 FILE = RESULTS / "em_trials.json"
 # Steps of the final fits, for few rows and for many, and the share of them in a trial.

@@ -12,9 +12,9 @@ import jax
 from common import RESULTS, machine
 
 import scalemix as sx
-from scalemix.preparation import prepare
+from scalemix.data.preparation import prepare
+from scalemix.fitting.stacking import Candidate, try_out
 from scalemix.reproduce.cells import STRUCTURES, WIDTH
-from scalemix.stacking import Candidate, try_out
 
 SETS = {
     "boston": ("ARD-ADD", "ARD"),

@@ -15,7 +15,7 @@ import numpy as np
 from common import Peers, machine, publish
 
 import scalemix as sx
-from scalemix.diagnostics import ConvergenceWarning
+from scalemix.posterior.diagnostics import ConvergenceWarning
 
 SETS, NUM_SPLITS = ("yacht", "energy"), 4
 PEER = "sklearn-contrib-bde"

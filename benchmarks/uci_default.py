@@ -12,7 +12,7 @@ import numpy as np
 from common import RESULTS, measure_sets, write_table
 
 import scalemix as sx
-from scalemix.recipes import Recipe
+from scalemix.fitting.recipes import Recipe
 from scalemix.reproduce.published import DROPOUT
 
 FILE = RESULTS / "uci_default.json"
@@ -58,8 +58,8 @@ def measure(name: str) -> dict:
         )
     candidates = [
         {"dof": 4, "floor": floor, "temperature": temperature}
-        for floor in sx.stacking.FLOORS
-        for temperature in sx.stacking.TEMPERATURES
+        for floor in sx.fitting.stacking.FLOORS
+        for temperature in sx.fitting.stacking.TEMPERATURES
     ]
     return {
         "settings": chosen, "candidates": candidates, "fit_seconds": seconds, "splits": rows

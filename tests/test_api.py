@@ -18,7 +18,7 @@ def test_every_public_name_is_there_and_listed_once():
 def test_jax_waits_until_a_name_is_asked_for():
     code = (
         "import sys, scalemix, scalemix.tables; assert 'jax' not in sys.modules; "
-        "scalemix.ARD, scalemix.storage; assert 'jax' in sys.modules; "
+        "scalemix.ARD, scalemix.posterior.storage; assert 'jax' in sys.modules; "
         "assert not hasattr(scalemix, 'nothing') and not hasattr(scalemix, '__wrapped__')"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,8 +15,8 @@ from jax.extend.random import define_prng_impl, threefry_prng_impl
 
 import scalemix as sx
 from scalemix import _random
+from scalemix.fitting.stacking import Candidate
 from scalemix.networks import MLP
-from scalemix.stacking import Candidate
 
 USES = defaultdict(list)
 X = np.random.default_rng(0).normal(size=(64, 2))
@@ -140,7 +140,9 @@ def test_stacking(key):
 @pytest.mark.parametrize("warm_start", [True, sx.VariationalEM(steps=3)], ids=["climb", "trained"])
 def test_chains(warm_start, key, monkeypatch):
     """All but what samplers from elsewhere do with the keys that they are given."""
-    monkeypatch.setattr("scalemix.diagnostics._arviz", lambda: pytest.fail("nothing to compare"))
+    monkeypatch.setattr(
+        "scalemix.posterior.diagnostics._arviz", lambda: pytest.fail("nothing to compare")
+    )
     method = sx.MCMC(
         num_chains=2, num_warmup=2, num_samples=2, sampler="mclmc", warm_start=warm_start,
         warm_start_steps=2,

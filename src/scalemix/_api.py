@@ -1,9 +1,11 @@
 """All public names. `scalemix/__init__.py` looks here when one is first asked for."""
 
-from scalemix import data, likelihoods, metrics, mixtures, networks
-from scalemix.fitting import fit, fit_many
+from scalemix import data, likelihoods, mixtures, networks
+from scalemix.analysis import metrics
+from scalemix.fitting.front_door import fit, fit_many
+from scalemix.fitting.stacking import default_candidates, fit_stacked, fit_stacked_many
 from scalemix.inference import MCMC, NoiseTraining, VariationalEM
-from scalemix.inference.engine import DivergenceError
+from scalemix.inference.training.engine import DivergenceError
 from scalemix.mixtures import (
     Bernoulli,
     Beta,
@@ -17,11 +19,10 @@ from scalemix.mixtures import (
     Rayleigh,
     Uniform,
 )
-from scalemix.model import Model
-from scalemix.posterior import Posterior
-from scalemix.predictive import Predictive
-from scalemix.stacking import default_candidates, fit_stacked, fit_stacked_many
-from scalemix.storage import load
+from scalemix.model.model import Model
+from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.predictive import Predictive
+from scalemix.posterior.storage import load
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect
 
 __all__ = [

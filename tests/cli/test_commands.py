@@ -62,7 +62,7 @@ def test_evaluate_takes_the_held_out_rows_of_the_same_file_and_all_of_another(re
 
 
 def test_figures_are_those_of_the_posterior(regression):
-    posterior, metadata = scalemix.storage.read(regression.model)
+    posterior, metadata = scalemix.posterior.storage.read(regression.model)
     entry = metadata["table"]
     table = read_table(regression.data)
     from scalemix.cli.models import Source
@@ -188,7 +188,7 @@ def test_prune_writes_a_model_that_predicts_nearly_the_same(regression, tmp_path
 
 
 def test_priors_lists_every_family_and_draws_them(tmp_path):
-    from scalemix.recipes import MIXTURES
+    from scalemix.fitting.recipes import MIXTURES
 
     picture = tmp_path / "families.png"
     ran = run("priors", "--json", "--plot", "-o", picture)

@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import scalemix as sx
-from scalemix import storage
-from scalemix.storage import container
+from scalemix.posterior import storage
+from scalemix.posterior.storage import container
 from tests.cli.conftest import run
-from tests.storage.test_damage import parts_of, places, result_of
+from tests.posterior.storage.test_damage import parts_of, places, result_of
 
-FILES = Path(__file__).parents[1] / "storage" / "files"
+FILES = Path(__file__).parents[1] / "posterior" / "storage" / "files"
 MOST_MEMORY = 2**26
 ODD = [
     None, True, False, 0, 1, -1, 3, 2**31, 2**63, 10**30, 3e8, -0.5, 0.5, 1e308, "", "nan", "x",

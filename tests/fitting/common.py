@@ -22,7 +22,7 @@ def build(key=KEY, mixture=None):
 METHOD = sx.NoiseTraining(steps=50, chunk_steps=10, num_draws=2)
 
 
-def same(one: sx.fitting.Posterior, other: sx.fitting.Posterior) -> bool:
+def same(one: sx.Posterior, other: sx.Posterior) -> bool:
     a, b = jax.tree.leaves(one.model.weights), jax.tree.leaves(other.model.weights)
     equal = [np.array_equal(p, q) for p, q in zip(a, b, strict=True)]
     return all(equal) and np.array_equal(one.history.objective, other.history.objective)

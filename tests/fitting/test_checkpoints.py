@@ -19,11 +19,12 @@ import optax
 import pytest
 
 import scalemix as sx
-from scalemix.inference import checkpoint, loop
-from scalemix.inference.batches import stack
+from scalemix.data.batches import stack
+from scalemix.data.preparation import hold_out, prepare
+from scalemix.inference import checkpoint
 from scalemix.inference.checkpoint import ResumeWarning
 from scalemix.inference.fingerprints import fingerprint
-from scalemix.preparation import hold_out, prepare
+from scalemix.inference.training import loop
 from tests.fitting.common import KEY, METHOD, X, Y, build, reporting, same
 
 
@@ -35,11 +36,13 @@ def test_resuming_gives_the_run_that_was_not_interrupted(tmp_path, monkeypatch):
         if progress.step == 30:
             raise RuntimeError("power cut")
 
-    monkeypatch.setattr(sx.fitting, "bar", lambda _: reporting(crash))
+    monkeypatch.setattr(sx.fitting.front_door, "bar", lambda _: reporting(crash))
     with pytest.raises(RuntimeError, match="power cut"):
         sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, checkpoint_every=1)
     steps = []
-    monkeypatch.setattr(sx.fitting, "bar", lambda _: reporting(lambda p: steps.append(p.step)))
+    monkeypatch.setattr(
+        sx.fitting.front_door, "bar", lambda _: reporting(lambda p: steps.append(p.step))
+    )
     resumed = sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, resume=True)
     # The chunk that crashed had not been saved.
     assert steps == [30, 40, 50]
@@ -68,7 +71,7 @@ def test_resuming_keeps_the_best_state_and_the_records(tmp_path, monkeypatch):
         if progress.step == 40:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(sx.fitting, "bar", lambda _: reporting(interrupt))
+    monkeypatch.setattr(sx.fitting.front_door, "bar", lambda _: reporting(interrupt))
     resumed = interrupt_and_resume(method, path, monkeypatch)
     assert same(whole, resumed)
     np.testing.assert_array_equal(whole.history.score, resumed.history.score)
@@ -159,7 +162,7 @@ def started(path, method, model=None, y=Y):
             raise RuntimeError("power cut")
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sx.fitting, "bar", lambda _: reporting(crash))
+        patched.setattr(sx.fitting.front_door, "bar", lambda _: reporting(crash))
         with pytest.raises(RuntimeError, match="power cut"):
             sx.fit(model or build(), X, y, method, key=KEY, checkpoint=path, checkpoint_every=1)
 

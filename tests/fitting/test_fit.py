@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import scalemix as sx
-from scalemix.inference import loop
-from scalemix.inference.batches import batch_rows, visits
+from scalemix.data.batches import batch_rows, visits
+from scalemix.inference.training import loop
 from tests.fitting.common import KEY, METHOD, RNG, X, Y, build, close, reporting, same
 
 
@@ -94,7 +94,7 @@ def test_the_best_state_is_kept_and_training_stops(monkeypatch):
         captured["memory"] = keep(memory, score, patience)
         return captured["memory"]
 
-    monkeypatch.setattr(sx.fitting, "bar", lambda _: reporting(stop))
+    monkeypatch.setattr(sx.fitting.front_door, "bar", lambda _: reporting(stop))
     monkeypatch.setattr(loop, "_keep_best", spy)
     with pytest.raises(KeyboardInterrupt):
         sx.fit(build(), X, noise, up_to_best, key=KEY)

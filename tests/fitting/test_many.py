@@ -73,7 +73,7 @@ def test_models_of_different_kinds_are_refused():
 
 
 def test_members_start_from_the_same_values_in_another_order():
-    jobs = sx.fitting.members(build(), sx.NoiseTraining(num_members=3), 0, KEY)
+    jobs = sx.fitting.front_door.members(build(), sx.NoiseTraining(num_members=3), 0, KEY)
     starts = [job.model.weights["layers.0"] for job in jobs]
     np.testing.assert_array_equal(starts[0], build().weights["layers.0"])
     for other in starts[1:]:

@@ -9,7 +9,7 @@ import optax
 import pytest
 
 import scalemix as sx
-from scalemix.inference import compiled
+from scalemix.inference.training import compiled
 from tests.fitting.common import KEY, METHOD, X, Y, build, close
 
 EM = sx.VariationalEM(steps=20, chunk_steps=10)

@@ -6,9 +6,9 @@ import optax
 import pytest
 
 import scalemix as sx
+from scalemix.data.preparation import prepare
+from scalemix.fitting.stacking import Candidate
 from scalemix.networks import MLP
-from scalemix.preparation import prepare
-from scalemix.stacking import Candidate
 from tests.fitting.common import KEY, X, Y, build, close, same
 
 # Every other row is there only to be left out.

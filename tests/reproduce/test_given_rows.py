@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import scalemix as sx
-from scalemix.inference.batches import Data, stack
+from scalemix.data.batches import Data, stack
 from scalemix.reproduce.given_rows import (
     NUM_KEPT,
     NUM_WEIGHED,

@@ -12,7 +12,7 @@ from scalemix.cli.options import Debug, Json, Quiet, Seed
 
 if TYPE_CHECKING:
     from scalemix.cli.sizes import Sizes
-    from scalemix.recipes import Recipe
+    from scalemix.fitting.recipes import Recipe
 
 SHOWN = ("rmse", "log_likelihood", "crps", "coverage")
 
@@ -37,9 +37,9 @@ def demo(
     import jax
 
     from scalemix import data
+    from scalemix.analysis.evaluation import MEASURES, evaluate
+    from scalemix.analysis.report import Story, Told, write_report
     from scalemix.cli.sizes import find_sizes
-    from scalemix.evaluation import MEASURES, evaluate
-    from scalemix.report import Story, Told, write_report
 
     yacht = data.load("yacht")
     train, test = data.splits(len(yacht.y))[0]
@@ -104,7 +104,7 @@ def demo(
 
 
 def _recipes(steps: int) -> "dict[str, Recipe]":
-    from scalemix.recipes import Recipe
+    from scalemix.fitting.recipes import Recipe
 
     return {
         "Noise training": Recipe(

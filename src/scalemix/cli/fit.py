@@ -161,7 +161,7 @@ def fit(
 
 
 def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> None:
-    from scalemix.evaluation import MEASURES
+    from scalemix.analysis.evaluation import MEASURES
 
     rows, held = fitted.source.counts
     found = {

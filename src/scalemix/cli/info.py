@@ -21,8 +21,8 @@ METHODS = {
 @guarded
 def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     """Say what a model file holds."""
-    from scalemix.evaluation import MEASURES
-    from scalemix.storage import info as read_info
+    from scalemix.analysis.evaluation import MEASURES
+    from scalemix.posterior.storage import info as read_info
 
     if not model.exists():
         raise InputError(f"{model}: there is no such file.")

@@ -11,7 +11,7 @@ import numpy as np
 from scalemix.tables import Columns, InputError, Table
 
 if TYPE_CHECKING:
-    from scalemix.posterior import Posterior
+    from scalemix.posterior.posterior import Posterior
 
 ENTRY = "table"
 # A held-out part of fewer rows than this says nothing.
@@ -128,7 +128,7 @@ def check_output(path: Path, *inputs: Path | None) -> None:
 
 def read_model(path: Path) -> Fitted:
     """What `Fitted.save` wrote, or an `InputError`."""
-    from scalemix.storage import read
+    from scalemix.posterior.storage import read
 
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
@@ -142,7 +142,7 @@ def read_model(path: Path) -> Fitted:
 def _check_ends(path: Path, fitted: Fitted) -> None:
     """Raise `InputError` unless the network takes the columns and predicts the target."""
     from scalemix.likelihoods import Categorical
-    from scalemix.posterior import check_inputs
+    from scalemix.posterior.posterior import check_inputs
 
     columns, likelihood = fitted.columns, fitted.posterior.model.likelihood
     with as_input_errors():
@@ -183,7 +183,7 @@ def parse_entry(
 
 def _read_figures(said: dict[str, Any]) -> dict[str, float]:
     """The figures that this version knows."""
-    from scalemix.evaluation import MEASURES
+    from scalemix.analysis.evaluation import MEASURES
 
     for name, value in said.items():
         if type(value) not in (int, float) or not np.isfinite(float(value)):

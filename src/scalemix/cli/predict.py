@@ -92,7 +92,7 @@ def evaluate(
     fitted = read_model(model)
     table, tested_on = fitted.unseen(read_table(data))
     _, _, figures = measure(fitted, table, voice)
-    from scalemix.evaluation import MEASURES
+    from scalemix.analysis.evaluation import MEASURES
 
     voice.result(
         {"tested_on": tested_on, "rows": table.num_rows, "figures": figures},
@@ -108,7 +108,7 @@ def measure(fitted: Fitted, table: Table, voice: Voice) -> tuple[Any, Any, dict[
     """Inputs and targets of a table, and the figures of the predictions."""
     import jax
 
-    from scalemix.evaluation import evaluate as find_figures
+    from scalemix.analysis.evaluation import evaluate as find_figures
 
     x, remarks = fitted.columns.encode(table)
     y = fitted.columns.target.encode(table)

@@ -37,7 +37,7 @@ def priors(
     debug: Debug = False,
 ) -> None:
     """List the families of scales: noise on a unit, which is a prior of its weights."""
-    from scalemix.recipes import MIXTURES, has_update
+    from scalemix.fitting.recipes import MIXTURES, has_update
 
     built = {name: kind(**given) for name, (kind, given) in MIXTURES.items()}
     found = [
@@ -86,7 +86,7 @@ def _noise_word(possible: bool, mixture: Any) -> str:
 def _draw(path: Path, built: dict[str, Any]) -> None:
     from matplotlib.figure import Figure
 
-    from scalemix.plots import densities
+    from scalemix.analysis.plots import densities
     from scalemix.tables import InputError
 
     kind = path.suffix.lower().lstrip(".") or "png"

@@ -39,9 +39,9 @@ def report(
 
 def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None:
     """Write a report; the pictures of predictions are of the table's rows, if there is one."""
+    from scalemix.analysis.report import Story, Told, write_report
     from scalemix.cli.predict import measure
     from scalemix.cli.sizes import find_sizes
-    from scalemix.report import Story, Told, write_report
 
     source, columns = fitted.source, fitted.columns
     trained, held = source.counts

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import numpy as np
 
-    from scalemix.posterior import Posterior
+    from scalemix.posterior.posterior import Posterior
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from scalemix.cli.models import Fitted, Source, as_input_errors
 from scalemix.tables import Columns, InputError, Table
 
 if TYPE_CHECKING:
-    from scalemix.recipes import Recipe
+    from scalemix.fitting.recipes import Recipe
 
 
 def train(
@@ -27,7 +27,7 @@ def train(
     """Networks fitted to the rows to train on, with the figures of those held out."""
     import jax
 
-    from scalemix.evaluation import evaluate
+    from scalemix.analysis.evaluation import evaluate
 
     rows, held = source.split()
     x, remarks = columns.encode(table)
@@ -66,7 +66,7 @@ def _warnings_as_notes(voice: Voice) -> Iterator[None]:
 
 def build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":
     """The recipe of these choices, or an `InputError`."""
-    from scalemix.recipes import Recipe
+    from scalemix.fitting.recipes import Recipe
 
     with as_input_errors():
         try:

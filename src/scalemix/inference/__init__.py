@@ -1,9 +1,9 @@
 """Engines of inference and the one loop they share."""
 
-from scalemix.inference.em import VariationalEM
-from scalemix.inference.mcmc import MCMC
-from scalemix.inference.noise import NoiseTraining
-from scalemix.inference.objectives import (
+from scalemix.inference.chains.mcmc import MCMC
+from scalemix.inference.training.em import VariationalEM
+from scalemix.inference.training.noise import NoiseTraining
+from scalemix.inference.training.objectives import (
     hierarchical,
     importance_weighted,
     lower_bound,

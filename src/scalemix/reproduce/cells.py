@@ -6,15 +6,15 @@ from typing import Any
 
 import jax
 
-from scalemix import metrics
+from scalemix.analysis import metrics
 from scalemix.data import Dataset
-from scalemix.fitting import fit_many
+from scalemix.fitting.front_door import fit_many
 from scalemix.inference import VariationalEM
 from scalemix.likelihoods import Gaussian
 from scalemix.mixtures import InverseGamma
-from scalemix.model import Model
+from scalemix.model.model import Model
 from scalemix.networks import ResNet
-from scalemix.posterior import Posterior
+from scalemix.posterior.posterior import Posterior
 from scalemix.reproduce.dropout import GROUPS, KINDS, Fitted, Split, fit_dropout
 from scalemix.reproduce.plans import WIDTH, Plan
 from scalemix.structures import ADD, ARD, ARDADD

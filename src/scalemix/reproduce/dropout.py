@@ -8,19 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 
 from scalemix.data import Dataset
-from scalemix.fitting import Job, fit_many, run_jobs
+from scalemix.data.batches import Data, stack
+from scalemix.data.preparation import hold_out, prepare
+from scalemix.fitting.front_door import Job, fit_many, run_jobs
+from scalemix.fitting.stacking import NUM_SCORED
 from scalemix.inference import NoiseTraining
-from scalemix.inference.batches import Data, stack
-from scalemix.inference.compiled import held_out_scores
+from scalemix.inference.training.compiled import held_out_scores
 from scalemix.likelihoods import Gaussian
 from scalemix.mixtures import Bernoulli
-from scalemix.model import Model
+from scalemix.model.model import Model
 from scalemix.networks import MLP
-from scalemix.posterior import Posterior
-from scalemix.preparation import hold_out, prepare
+from scalemix.posterior.posterior import Posterior
 from scalemix.reproduce.given_rows import given_rows, held_out_log_probs
 from scalemix.reproduce.plans import WIDTH, Plan
-from scalemix.stacking import NUM_SCORED
 from scalemix.structures import ARD
 
 Split = tuple[np.ndarray, np.ndarray]

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scalemix import data, plots
-from scalemix.fitting import fit
+from scalemix import data
+from scalemix.analysis import plots
+from scalemix.fitting.front_door import fit
 from scalemix.inference import NoiseTraining, VariationalEM
 from scalemix.likelihoods import Gaussian
 from scalemix.mixtures import (
@@ -20,9 +21,9 @@ from scalemix.mixtures import (
     InverseGamma,
     LogUniform,
 )
-from scalemix.model import Model
+from scalemix.model.model import Model
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior import Posterior
+from scalemix.posterior.posterior import Posterior
 from scalemix.reproduce.cells import STRUCTURES, WARM_UP
 from scalemix.reproduce.plans import Plan
 from scalemix.structures import ARD

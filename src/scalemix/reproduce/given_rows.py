@@ -17,12 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from scalemix.distributions import Networks, WeightMoments
-from scalemix.inference.batches import Data
-from scalemix.model import Model
+from scalemix.data.batches import Data
+from scalemix.model.model import Model
 from scalemix.networks.placing import expand_scales
-from scalemix.posterior import Posterior
-from scalemix.predictive import Drawn
+from scalemix.posterior.networks import Networks, WeightMoments
+from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.predictive import Drawn
 
 # Draws that are weighed. At the highest rate of dropping, one in three hundred drops nothing.
 NUM_WEIGHED = 2000

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from scalemix.scaling import FARTHEST
-from scalemix.tables.bins import ramps
+from scalemix.data.bins import ramps
+from scalemix.data.scaling import FARTHEST
 from scalemix.tables.cells import numbers, word
 from scalemix.tables.reading import InputError, Table, listing
 from scalemix.tables.targets import Target

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from scalemix.tables.bins import check_bins, find_edges
+from scalemix.data.bins import check_bins, find_edges
 from scalemix.tables.cells import numbers, says_dates, says_numbers, short, word
 from scalemix.tables.columns import Categorical, Columns, Numeric
 from scalemix.tables.reading import InputError, Table
@@ -32,7 +32,7 @@ def learn_columns(
     """What to make of the columns of a table; medians, categories and bins are those of `rows`.
 
     A column that numbers the rows is left out, unless `use` names it. With `bins`, columns of
-    numbers have so many inputs more (`scalemix.tables.bins`).
+    numbers have so many inputs more (`scalemix.data.bins`).
     """
     check_bins(bins)
     for name in (target, *categorical, *ignore, *use):

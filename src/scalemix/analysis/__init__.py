@@ -1,0 +1,1 @@
+"""How good a fit is: measures, evaluation, pictures, and a report."""

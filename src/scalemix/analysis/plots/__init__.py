@@ -1,0 +1,27 @@
+"""Pictures. Each function draws into axes that it is given, or into new ones, and returns them.
+
+matplotlib is imported when a picture is asked for, and its settings are never changed. Colours are
+told apart by people with any kind of colour vision (the palette of Okabe and Ito, and cividis).
+"""
+
+from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY
+from scalemix.analysis.plots.families import densities
+from scalemix.analysis.plots.prediction import calibration, intervals
+from scalemix.analysis.plots.training import history, importance_weights
+from scalemix.analysis.plots.weights import heat_map, heat_maps, relevance, second_moments
+
+__all__ = [
+    "BLUE",
+    "GREY",
+    "RED",
+    "SKY",
+    "calibration",
+    "densities",
+    "heat_map",
+    "heat_maps",
+    "history",
+    "importance_weights",
+    "intervals",
+    "relevance",
+    "second_moments",
+]

@@ -1,0 +1,97 @@
+"""Pictures of predictions."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY, legend, new_axes, tidy
+from scalemix.posterior.predictive import Predictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def intervals(
+    predictive: Predictive,
+    y: Any = None,
+    *,
+    x: Any = None,
+    probability: float = 0.9,
+    target: str = "target",
+    input: str = "input",
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Axes with the predictive mean and interval of each row, and the targets if they are given.
+
+    Rows stand in the order of their predictions, or, with `x` (one number a row), against that
+    input: as a band if there is no other input, else as a bar for each row. `target` and `input`
+    are what to call them. Targets outside their interval stand out.
+    """
+    mean, (lower, upper) = predictive.mean, predictive.interval(probability)
+    if x is None:
+        order, where = np.argsort(mean, kind="stable"), np.arange(len(mean)) + 1.0
+        xlabel = "rows, in the order of their predictions"
+    else:
+        x = np.asarray(x, float)
+        if x.shape != mean.shape:
+            raise ValueError(f"x must be one number a row, {mean.shape}; got {x.shape}.")
+        order = np.argsort(x, kind="stable")
+        where, xlabel = x[order], input
+    mean, lower, upper = mean[order], lower[order], upper[order]
+    ax = new_axes()[0] if ax is None else ax
+    says = f"{probability:.0%} interval"
+    if x is None or predictive._x[:1].size == 1:
+        ax.fill_between(where, lower, upper, color=SKY, alpha=0.4, linewidth=0, label=says)
+        ax.plot(where, mean, color=BLUE, linewidth=1.5, label="predictive mean")
+    else:
+        # Rows next to each other in one input may be far apart in the others: no line joins them.
+        ax.vlines(where, lower, upper, color=SKY, alpha=0.6, linewidth=2.5, label=says)
+        ax.plot(where, mean, "_", color=BLUE, markersize=7, mew=1.8, label="predictive mean")
+    if y is not None:
+        y = np.asarray(y, float).reshape(-1)
+        if y.shape != mean.shape:
+            raise ValueError(f"y must be one target a row, {mean.shape}; got {y.shape}.")
+        seen = y[order]
+        inside = (lower <= seen) & (seen <= upper)
+        share = f"{np.mean(inside):.0%} of {len(y)}"
+        ax.plot(
+            where[inside], seen[inside], "o", color="black", markersize=3.5, alpha=0.7,
+            markeredgewidth=0, label=f"targets inside ({share})",
+        )  # fmt: skip
+        ax.plot(
+            where[~inside], seen[~inside], "X", color=RED, markersize=6, markeredgewidth=0,
+            label="targets outside",
+        )  # fmt: skip
+    tidy(ax, xlabel, target)
+    legend(ax)
+    return ax
+
+
+def calibration(cdf_values: Any, *, ax: "Axes | None" = None) -> "Axes":
+    """Axes with the share of targets below each predictive quantile, against the quantile's level.
+
+    `cdf_values` are each row's `Predictive.cdf` of its target. The curve of a calibrated predictive
+    runs along the diagonal, and stays within the band at 95 of 100 levels, so few rows as there
+    are. Above it on the left and below on the right: intervals too narrow.
+    """
+    values = np.asarray(cdf_values, float).reshape(-1)
+    if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
+        raise ValueError("Calibration is seen from probabilities in [0, 1], one a row or more.")
+    levels = np.linspace(0, 1, 101)
+    shares = np.searchsorted(np.sort(values), levels, side="right") / values.size
+    shares[0] = 0.0
+    # Under calibration the number below a level is binomial.
+    slack = 1.96 * np.sqrt(levels * (1 - levels) / values.size)
+    ax = new_axes(width=4.6, height=4.4)[0] if ax is None else ax
+    ax.fill_between(
+        levels, np.maximum(levels - slack, 0), np.minimum(levels + slack, 1), color=GREY,
+        alpha=0.2, linewidth=0, label=f"95% of calibrated, {values.size} rows",
+    )  # fmt: skip
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1)
+    ax.plot(levels, shares, color=BLUE, linewidth=1.8, label="observed")
+    ax.set_aspect("equal")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    tidy(ax, "level of the predictive quantile", "share of targets below it")
+    legend(ax, loc="upper left")
+    return ax

@@ -1,0 +1,122 @@
+"""Data as they come, checked, scaled and split for the loop."""
+
+import warnings
+from typing import Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from scalemix.data.batches import Data
+from scalemix.data.checks import (
+    check_inputs,
+    check_targets,
+    check_weights,
+    inputs_as_seen,
+    network_dtype,
+    targets_as_seen,
+)
+from scalemix.data.scaling import Scaling, find_scaling
+from scalemix.model.model import Model
+from scalemix.networks.readers import input_sites
+from scalemix.networks.sites import find_sites, path_name
+
+# Steps of single precision that are a larger part of a column's spread are worth a word.
+COARSEST = 0.01
+
+
+Standardize = bool | Literal["target"]
+"""Whether columns and a real target are standardised, both, the target alone, or neither."""
+
+
+class InputWarning(UserWarning):
+    """Inputs reach the network in a way that may not be meant."""
+
+
+def prepare(
+    model: Model, x: Any, y: Any, weight: Any, standardize: Standardize
+) -> tuple[Data, Scaling]:
+    """Data as the model's network and likelihood see them, and the way back; or a `ValueError`.
+
+    Rows of weight zero are gone: they are in no batch, no count and no held-out part.
+    """
+    if not (isinstance(standardize, bool) or standardize == "target"):
+        raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
+    x = check_inputs(x, model)
+    y = check_targets(y, model.likelihood)
+    if len(y) != len(x):
+        raise ValueError(f"x has {len(x)} rows and y has {len(y)}.")
+    if len(x) == 0:
+        raise ValueError("There are no data: x has no rows.")
+    weight = check_weights(weight, len(y))
+    dtype = network_dtype(model)
+    rows = np.flatnonzero(weight >= jnp.finfo(dtype).tiny)
+    if len(rows) < len(y):
+        x, y, weight = x[rows], y[rows], weight[rows]
+    real = model.likelihood.continuous_units
+    table = x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
+    inputs = table and standardize is True
+    scaling = find_scaling(x, y, weight, inputs=inputs, targets=bool(standardize) and real)
+    if inputs:
+        _warn_of_frozen_readers(model, x)
+        _warn_of_lost_digits(x, scaling)
+    y = targets_as_seen(y, scaling, dtype, rows)
+    if not real:
+        _check_possible(model, y, rows)
+    return Data(inputs_as_seen(x, model, scaling, rows), y, weight.astype(dtype)), scaling
+
+
+def _warn_of_frozen_readers(model: Model, x: np.ndarray) -> None:
+    """A layer that was trained on a table as it is will not know it when it is standardised."""
+    if not model.frozen:
+        return
+    example = jax.ShapeDtypeStruct(x.shape[1:], network_dtype(model))
+    readers = input_sites(model.network, find_sites(model.network), example)
+    frozen = [site.name for site in readers if path_name(site.weight_path) in model.frozen]
+    if frozen:
+        warnings.warn(
+            f"{frozen[0]!r} is frozen and reads x, whose columns are standardised first. If it was "
+            f"trained on x as it is, pass standardize='target' (or False), and x as it was then.",
+            InputWarning,
+            stacklevel=4,
+        )
+
+
+def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
+    """In single precision a column far from zero has few digits left for its spread."""
+    if x.dtype != np.float32:
+        return
+    steps = np.spacing(np.abs(scaling.x_mean).astype(np.float32)).astype(np.float64)
+    lost = np.flatnonzero(steps > COARSEST * scaling.x_scale)
+    if lost.size:
+        column = int(lost[0])
+        warnings.warn(
+            f"Column {column} of x has the mean {scaling.x_mean[column]:g} and the spread "
+            f"{scaling.x_scale[column]:g}, and comes in single precision, which goes in steps of "
+            f"{steps[column]:g} there. Pass x as a NumPy array in double precision.",
+            InputWarning,
+            stacklevel=4,
+        )
+
+
+def _check_possible(model: Model, y: np.ndarray, rows: np.ndarray) -> None:
+    likelihood = model.likelihood
+    output = jnp.zeros(likelihood.num_outputs, network_dtype(model))
+    possible = jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
+    if not np.isfinite(possible).all():
+        row = int(np.argmin(np.isfinite(possible)))
+        raise ValueError(
+            f"y is {y[row]} at row {rows[row]}, which {likelihood!r} gives no probability."
+        )
+
+
+def hold_out(data: Data, fraction: float, key: PRNGKeyArray) -> tuple[Data, Data]:
+    """The data without a random part of them, and that part."""
+    num = len(data.y)
+    num_held = round(fraction * num)
+    if fraction and not 0 < num_held < num:
+        raise ValueError(f"validation_fraction={fraction} of {num} rows leaves a part empty.")
+    order = np.asarray(jax.random.permutation(key, num)) if num_held else np.arange(num)
+    held, kept = np.sort(order[:num_held]), np.sort(order[num_held:])
+    return Data(*(a[kept] for a in data)), Data(*(a[held] for a in data))

@@ -1,0 +1,98 @@
+"""Looks at what fits found, and says so where it is of no use.
+
+A run can end with everything switched off, or where a rate that was too large has left it, and
+still return a posterior that predicts. What gives it away is that it explains the data it was
+trained on no better than a constant would.
+"""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from scalemix.data.batches import Data
+from scalemix.inference.training.loop import Outcome
+from scalemix.posterior.posterior import Posterior
+
+# The share of all steps, the last ones, whose log-likelihoods are averaged.
+LAST = 0.2
+# A gain of fewer standard errors than this is none.
+ERRORS = 3.0
+# What is so much worse than a constant, in nats a row, has not merely failed to find a use for the
+# inputs.
+FAR = 1.0
+# Rows whose weights add up to less than this share of their number leave the prior to itself.
+LIGHT = 0.1
+
+
+class UselessFitWarning(UserWarning):
+    """A fit explains its training data no better than a constant would."""
+
+
+def warn_of_useless_fits(
+    outcome: Outcome, jobs: Sequence[Any], data: Sequence[Data], posteriors: Sequence[Posterior]
+) -> None:
+    """Warn, and say what to try, where a network explains its data no better than a constant.
+
+    `jobs` are the fits of which `outcome` tells, as many for each posterior.
+    """
+    gains = _gains(outcome, jobs, data).reshape(len(posteriors), -1)
+    for which, (posterior, gain) in enumerate(zip(posteriors, gains, strict=True)):
+        useless = gain <= 0
+        if not useless.any():
+            continue
+        where = f"Fit {which}" if len(posteriors) > 1 else "The fit"
+        if len(gain) > 1:
+            where += f" ({useless.sum()} of its {len(gain)} networks)"
+        worst = float(gain.min())
+        how = (
+            f"is worse than a constant, by {-worst:.3g} nats a training row: it has not arrived"
+            if worst < -FAR
+            else "explains the training rows no better than a constant"
+        )
+        first = "a smaller learning_rate first, then " if worst < -FAR else ""
+        weight = data[int(jobs[which * len(gain)].which)].weight
+        if weight.sum() < LIGHT * len(weight):
+            how += f". The weights of its {len(weight)} rows add up to {weight.sum():.3g} only"
+        warnings.warn(
+            f"{where} {how}{_what_is_off(posterior, useless)}. Unless the inputs tell nothing of "
+            f"the target, try {first}{jobs[0].method.remedies}.",
+            UselessFitWarning,
+            stacklevel=4,
+        )
+
+
+def _gains(outcome: Outcome, jobs: Sequence[Any], data: Sequence[Data]) -> np.ndarray:
+    """By how much, in nats a row, each fit explains its data better than the best constant.
+
+    Zero where a gain is within its error; not a number where it cannot be told.
+    """
+    gains = []
+    for which, job in enumerate(jobs):
+        # Not a number in steps that an earlier version took, and so is their mean.
+        seen = outcome.log_likelihood[which, _judged(outcome, which, job)].astype(np.float64)
+        _, y, weight = data[job.which]
+        constant = job.model.likelihood.constant_log_prob(y, weight)
+        gain = np.nan if constant is None else seen.mean() - constant
+        gains.append(0.0 if 0 < gain <= ERRORS * seen.std() / np.sqrt(seen.size) else gain)
+    return np.array(gains)
+
+
+def _judged(outcome: Outcome, which: int, job: Any) -> slice:
+    """The last steps; where rows were held out, those before the state that was kept."""
+    num_steps = outcome.log_likelihood.shape[1]
+    if not outcome.score.shape[1]:
+        return slice(num_steps - max(1, round(LAST * num_steps)), num_steps)
+    best = int(np.argmax(outcome.score[which]))
+    return slice(best * job.method.chunk_steps, (best + 1) * job.method.chunk_steps)
+
+
+def _what_is_off(posterior: Posterior, useless: np.ndarray) -> str:
+    try:
+        layers_on = posterior.relevance().layers_on
+    except ValueError:
+        # Noise without a variance, which has no rule for what is off.
+        return ""
+    off = [name for name, on in layers_on.items() if not on[useless].any()]
+    return f"; everything is switched off at {', '.join(map(repr, off))}" if off else ""

@@ -1,0 +1,1 @@
+"""Markov chains: samplers, what they sample, and the loop that runs them."""

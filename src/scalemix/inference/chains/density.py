@@ -1,0 +1,34 @@
+"""The log density that samplers sample from."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from scalemix.data.batches import Data
+from scalemix.model.model import Model
+from scalemix.model.unknowns import Unknowns
+from scalemix.networks.layouts import in_columns
+
+
+def row_log_likelihoods(model: Model, outputs: Array, data: Data) -> Array:
+    """Each row's `log p(y | x, W)`, times its weight."""
+    values = jax.vmap(model.likelihood.log_prob)(outputs, data.y)
+    # Rows that only pad have weight zero, and zero times whatever they give must be zero.
+    return jnp.where(data.weight > 0, values, 0.0) * data.weight
+
+
+def network_outputs(model: Model, data: Data) -> Array:
+    """The network's output for each row."""
+    return jax.vmap(in_columns(model.network))(data.x)
+
+
+def log_likelihood(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
+    """`sum_n log p(y_n | x_n, W)`: a sum, so that N enters once, by the data being all there."""
+    model = unknowns.place(position, bits).model
+    return jnp.sum(row_log_likelihoods(model, network_outputs(model, data), data))
+
+
+def log_density(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
+    """Log density of the unknowns and the data together: likelihood, prior and Jacobians."""
+    likelihood = log_likelihood(unknowns, data, position, bits)
+    return likelihood + unknowns.log_prior(position, bits)

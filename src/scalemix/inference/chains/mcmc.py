@@ -1,0 +1,197 @@
+"""Markov chain Monte Carlo: samples from the posterior itself, as many as wanted."""
+
+import dataclasses
+import importlib.util
+import math
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix._parameters import as_plain_numbers, is_number
+from scalemix.data.batches import Data
+from scalemix.inference.chains import gibbs
+from scalemix.inference.chains.density import log_density
+from scalemix.inference.chains.sampler import Sampler, Transition
+from scalemix.inference.chains.starts import climb, from_expanded, start
+from scalemix.inference.training.engine import Engine
+from scalemix.inference.training.settings import Training
+from scalemix.mixtures import Bernoulli
+from scalemix.model.model import Model
+from scalemix.model.prior import Parametrization
+from scalemix.model.unknowns import Unknowns
+
+SamplerName = Literal["nuts", "mclmc"]
+
+
+class ChainState(NamedTuple):
+    """Where one chain is: its sampler's state, and the inclusion variables."""
+
+    sampler: Any
+    bits: Array
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MCMC:
+    """Sample weights, scales and noise level together, in several chains side by side.
+
+    For every proper prior. Each chain takes `num_warmup` steps to adapt and then `num_samples *
+    thin` more, of which every `thin`-th is kept. `sampler="nuts"` is exact and needs no tuning;
+    `"mclmc"` takes many cheap steps and has a bias that `energy_tolerance` bounds, the smaller the
+    less: it suits networks. All chains, and all fits of `fit_many`, step together in one program,
+    so with NUTS all wait for the longest trajectory.
+
+    `parametrization="expanded"` samples `z` and `log xi` with `w = xi z`, `"hierarchical"` samples
+    `w` and `log xi`: the same posterior, but the former moves better where data say little. Scales
+    on a bounded interval are sampled along a sigmoid. Bernoulli scales are discrete: before each
+    step `inclusion_updates` of them, all if `None`, are drawn from their exact conditionals.
+
+    A posterior needs a prior on everything. What the model leaves without one is given `N(0,
+    free_scale^2)` in the network (biases, norms) and `N(0, likelihood_scale^2)` in the likelihood
+    (the raw noise level, before its softplus, on standardised targets).
+
+    Chains start from the network's values, each in an order of its own; with `warm_start=True` they
+    first climb for `warm_start_steps` steps of Adam at `learning_rate`. Or `warm_start` is a method
+    of training, such as `NoiseTraining(steps=2000)` or `VariationalEM(steps=2000)`: as many fits as
+    there are chains, each from its own start, run first, and each chain begins where its fit ended,
+    as the members of a deep ensemble would. `target_acceptance` and
+    `max_depth` are settings of NUTS. Between chunks of `chunk_steps` steps progress is shown and
+    checkpoints are written.
+    """
+
+    num_chains: int = 4
+    num_warmup: int = 1000
+    num_samples: int = 1000
+    thin: int = 1
+    sampler: SamplerName = "nuts"
+    parametrization: Parametrization = "expanded"
+    warm_start: bool | Training = True
+    warm_start_steps: int = 1000
+    learning_rate: float = 1e-2
+    target_acceptance: float = 0.8
+    max_depth: int = 10
+    energy_tolerance: float = 5e-4
+    inclusion_updates: int | None = None
+    free_scale: float = 1.0
+    likelihood_scale: float = 3.0
+    chunk_steps: int = 50
+
+    def __post_init__(self):
+        as_plain_numbers(self)
+        counts = (
+            "num_chains", "num_warmup", "num_samples", "thin", "warm_start_steps", "max_depth",
+            "chunk_steps", "inclusion_updates",
+        )  # fmt: skip
+        for name in counts:
+            value = getattr(self, name)
+            missing = value is None and name == "inclusion_updates"
+            if not missing and not (isinstance(value, int) and value > 0):
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        for name in ("learning_rate", "energy_tolerance", "free_scale", "likelihood_scale"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float) and 0 < value < math.inf):
+                raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        if not (is_number(self.target_acceptance) and 0 < self.target_acceptance < 1):
+            raise ValueError(
+                f"target_acceptance must lie in (0, 1), got {self.target_acceptance!r}."
+            )
+        for name, choices in (
+            ("sampler", get_args(SamplerName)),
+            ("parametrization", get_args(Parametrization)),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(f"{name} must be one of {choices}, got {getattr(self, name)!r}.")
+        start = self.warm_start
+        if not isinstance(start, bool | Training):
+            raise ValueError(
+                f"warm_start must be True, False or a method of training, got {start!r}."
+            )
+        if isinstance(start, Training) and (start.num_members != 1 or start.validation_fraction):
+            raise ValueError(
+                "A warm start fits one network for each chain to all rows: leave num_members and "
+                "validation_fraction alone."
+            )
+        for package in ("blackjax", "arviz"):
+            require_extra(package)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps of each chain, warm-up and all."""
+        return self.num_warmup + self.num_samples * self.thin
+
+    def check_model(self, model: Model) -> None:
+        """Raise `ValueError` for a prior that is not proper, or not to be had in this form."""
+        if isinstance(self.warm_start, Engine):
+            self.warm_start.check_model(model)
+        for name, structure in model.structures.items():
+            if not np.isfinite(structure.scale).all():
+                raise ValueError(
+                    f"The prior on {name!r} is flat (scale = inf), so there is no posterior to "
+                    f"sample. Give {type(structure).__name__} a finite scale."
+                )
+            for mixture in structure.groups.values():
+                try:
+                    jax.eval_shape(lambda key, m=mixture: m.sample(key=key), jax.random.key(0))
+                except ValueError as error:
+                    raise ValueError(f"The prior on {name!r}: {error}") from None
+                if isinstance(mixture, Bernoulli) and self.parametrization == "hierarchical":
+                    raise ValueError(
+                        f"The prior on {name!r} is Bernoulli: a weight that is switched off has no "
+                        f"density in the hierarchical form. Use parametrization='expanded'."
+                    )
+
+    def unknowns(self, model: Model) -> Unknowns:
+        """The coordinates that chains move in."""
+        scales = float(self.free_scale), float(self.likelihood_scale)
+        return Unknowns(model, self.parametrization, *scales)
+
+    def _sampler(self) -> Sampler:
+        # BlackJAX is imported only when it is needed.
+        if self.sampler == "nuts":
+            from scalemix.inference.chains.nuts import NUTS
+
+            return NUTS(self.num_warmup, self.target_acceptance, self.max_depth)
+        from scalemix.inference.chains.mclmc import MCLMC
+
+        return MCLMC(self.num_warmup, self.energy_tolerance)
+
+    def init(self, model: Model, data: Data, key: PRNGKeyArray, is_first: Array) -> ChainState:
+        """The first state of one chain."""
+        unknowns = self.unknowns(model)
+        start_key, sampler_key = jax.random.split(key)
+        position = start(unknowns, start_key, is_first)
+        if self.warm_start is True:
+            position = climb(unknowns, data, position, self.warm_start_steps, self.learning_rate)
+        position = from_expanded(unknowns, position)
+        bits = jnp.ones(unknowns.num_bits, bool)
+        state = self._sampler().init(
+            lambda p: log_density(unknowns, data, p, bits), position, sampler_key
+        )
+        return ChainState(state, bits)
+
+    def step(
+        self, state: ChainState, model: Model, data: Data, index: Array, key: PRNGKeyArray
+    ) -> tuple[ChainState, Transition]:
+        """One step of one chain: inclusion variables first, then everything else."""
+        unknowns, sampler = self.unknowns(model), self._sampler()
+        inner, bits = state
+        gibbs_key, key = jax.random.split(key)
+        if unknowns.num_bits:
+            num = min(self.inclusion_updates or unknowns.num_bits, unknowns.num_bits)
+            bits = gibbs.sweep(unknowns, data, inner.chain.position, bits, num, gibbs_key)
+
+        def logdensity_fn(position: Array) -> Array:
+            return log_density(unknowns, data, position, bits)
+
+        if unknowns.num_bits:
+            inner = sampler.refresh(logdensity_fn, inner)
+        inner, transition = sampler.step(logdensity_fn, inner, index, key)
+        return ChainState(inner, bits), transition
+
+
+def require_extra(package: str) -> None:
+    """Raise `ImportError` with the remedy unless the package is installed."""
+    if importlib.util.find_spec(package) is None:
+        raise ImportError(f'MCMC needs {package}: pip install "scalemix[mcmc]"')

@@ -1,0 +1,127 @@
+"""Where chains start: at different values, and from there uphill.
+
+A chain that starts far from where the posterior's mass lies spends its warm-up on the way there.
+The way up is shorter by an optimiser. It leads along the expanded form, whose log density has
+maxima; the hierarchical one has none, since it grows without bound as a scale and its weights
+shrink to nothing together.
+"""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.data.batches import Data
+from scalemix.inference.chains.density import network_outputs, row_log_likelihoods
+from scalemix.likelihoods._base import LocationScale
+from scalemix.model.unknowns import Unknowns, coordinate_log_prob, to_coordinate, to_noise
+from scalemix.networks.placing import expand_scales
+
+# Where the most probable coordinate of a scale is looked for.
+FARTHEST, NUM_TRIED = 20.0, 801
+# How far apart starts are in the coordinates of the scales.
+JITTER = 0.3
+
+
+def expanded(unknowns: Unknowns) -> Unknowns:
+    """The same unknowns in the expanded form."""
+    return dataclasses.replace(unknowns, parametrization="expanded")
+
+
+def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
+    """A position in the expanded form.
+
+    The network's own values for the first chain, and for others the same values in another order:
+    another draw from whatever they were drawn from. Scales are near where the prior has them.
+    """
+    model = unknowns.model
+    value_key, scale_key = jax.random.split(key)
+    learned, coordinates = unknowns.form()
+    # One sort for all arrays: by the number of the array, and within it at random.
+    flat, unravel = ravel_pytree(learned)
+    sizes = np.array([leaf.size for leaf in jax.tree.leaves(learned)])
+    numbers = jnp.asarray(np.repeat(np.arange(len(sizes)), sizes), flat.dtype)
+    order = jnp.argsort(numbers + jax.random.uniform(value_key, flat.shape, flat.dtype))
+    learned = unravel(jnp.where(is_first, flat, flat[order]))
+    network = learned.network
+    weights = {}
+    for site in model.sites:
+        noise = {}
+        for group, u in coordinates[site.name].items():
+            mixture = model.structures[site.name].groups[group]
+            scale_key, jitter_key = jax.random.split(scale_key)
+            tried = jnp.linspace(-FARTHEST, FARTHEST, NUM_TRIED, dtype=u.dtype)
+            density = coordinate_log_prob(mixture, tried, "expanded")
+            middle = tried[jnp.nanargmax(density)]
+            u = middle + JITTER * jax.random.normal(jitter_key, u.shape, u.dtype)
+            coordinates[site.name][group] = u
+            noise[group] = to_noise(mixture, u, "expanded")
+        # What acts in the network are then the values it came with.
+        acting = expand_scales(site, site.layer(model.network), noise)
+        weights[site.name] = site.weight(network) / jnp.where(acting == 0, 1.0, acting)
+    network = eqx.tree_at(
+        lambda net: [site.weight(net) for site in model.sites], network,
+        [weights[site.name] for site in model.sites],
+    )  # fmt: skip
+    learned = eqx.tree_at(lambda m: m.network, learned, network)
+    return ravel_pytree((learned, coordinates))[0]
+
+
+def climb(
+    unknowns: Unknowns, data: Data, position: Array, num_steps: int, learning_rate: float
+) -> Array:
+    """A position in the expanded form near a maximum of the density, by so many steps of Adam."""
+    optimizer = optax.adam(optax.cosine_decay_schedule(learning_rate, num_steps))
+    target = expanded(unknowns)
+    bits = jnp.ones(unknowns.num_bits, bool)
+    slope = jax.grad(lambda p: _height(target, data, p, bits))
+
+    def step(_, carry):
+        position, state, best = carry
+        # Optax counts steps in integers and multiplies floats by them.
+        with jax.numpy_dtype_promotion("standard"):
+            updates, state = optimizer.update(-slope(position), state)
+        position = position + updates
+        # A step into nowhere ends the climb where it was good.
+        return position, state, jnp.where(jnp.all(jnp.isfinite(position)), position, best)
+
+    return jax.lax.fori_loop(0, num_steps, step, (position, optimizer.init(position), position))[2]
+
+
+def _height(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
+    """What a climb climbs: the log density, but no row is given up as noise.
+
+    Where the network puts out the noise of each input, the density's nearest maximum may be to call
+    the rows noisy that are hard to fit. Weighted by the square of their noise scale, held constant,
+    rows pull at the mean as they would under one noise level (Seitzer et al. 2022).
+    """
+    model = unknowns.place(position, bits).model
+    outputs = network_outputs(model, data)
+    values = row_log_likelihoods(model, outputs, data)
+    if isinstance(model.likelihood, LocationScale) and model.likelihood.per_input:
+        squares = jax.lax.stop_gradient(jax.vmap(model.likelihood.scale)(outputs)) ** 2
+        mean = jnp.sum(data.weight * squares) / jnp.sum(data.weight)
+        values = values * squares / mean
+    return jnp.sum(values) + unknowns.log_prior(position, bits)
+
+
+def from_expanded(unknowns: Unknowns, position: Array) -> Array:
+    """The same point in the parametrization of these unknowns."""
+    if unknowns.parametrization == "expanded":
+        return position
+    source = expanded(unknowns)
+    sample = source.place(position, jnp.ones(0, bool))
+    learned = eqx.filter(sample.model, sample.model.learnable())
+    coordinates = {
+        name: {
+            group: to_coordinate(mixture, sample.scales[name][group], unknowns.parametrization)
+            for group, mixture in structure.groups.items()
+        }
+        for name, structure in unknowns.model.structures.items()
+    }
+    return ravel_pytree((learned, coordinates))[0]

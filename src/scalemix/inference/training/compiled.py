@@ -1,0 +1,173 @@
+"""The compiled programs of the loop: many models side by side.
+
+`arrays` and `static` are the two parts of engines and models, stacked on a leading axis.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix._random import noise_key, side_key
+from scalemix.data.batches import Batch, Data, batch_rows, visits
+from scalemix.inference.training.engine import Schedule, Step
+from scalemix.inference.training.scoring import RowScores
+
+
+@eqx.filter_jit
+def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
+    """The first state of each."""
+
+    def one(arrays: PyTree) -> PyTree:
+        engine, model = eqx.combine(arrays, static)
+        return engine.init(model, num_steps)
+
+    return jax.vmap(one)(arrays)
+
+
+@eqx.filter_jit
+def run_chunk(
+    schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
+    rows: Array | None, num_data: Array, totals: Array, keys: PRNGKeyArray, start: Array,
+    count: Array,
+) -> tuple[PyTree, Array, Array, dict[str, Array]]:  # fmt: skip
+    """`count` steps from `start` on. The count is data, so that every chunk is one program.
+
+    `totals` is what each model's batches are divided by: see `Batch`.
+    """
+
+    def one(state, arrays, which, rows, num_data, total, key, i) -> Step:
+        if rows is not None:
+            batch = jax.tree.map(lambda a: a[which, rows[i]], data)
+        elif schedule.stream:
+            # Gathered beforehand, for each model.
+            batch = jax.tree.map(lambda a: a[which, i], data)
+        else:
+            batch = jax.tree.map(lambda a: a[which], data)
+        engine, model = eqx.combine(arrays, static)
+        key = jax.random.fold_in(key, start + i)
+        batch = Batch(batch.x, batch.y, batch.weight, total)
+        return engine.step(state, model, batch, num_data, schedule.num_steps, key)
+
+    def steps(state, i) -> Step:
+        which = jnp.arange(len(sets)) if schedule.stream else sets
+        return _side_by_side(lambda s, a, w, r, n, t, k: one(s, a, w, r, n, t, k, i))(
+            state, arrays, which, rows, num_data, totals, keys
+        )
+
+    def body(i: Array, carry):
+        state, objectives, log_likelihoods, _ = carry
+        state, objective, log_likelihood, recorded = steps(state, i)
+        objectives = objectives.at[:, i].set(objective.astype(objectives.dtype))
+        log_likelihoods = log_likelihoods.at[:, i].set(log_likelihood.astype(objectives.dtype))
+        return state, objectives, log_likelihoods, recorded
+
+    blank = jax.tree.map(
+        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
+    )
+    zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
+    return jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
+
+
+def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
+    """The function mapped over models.
+
+    For a single one the axis is taken away and put back: on a CPU an axis of length one makes
+    XLA's sums over the next one take as long as all the rest of a step.
+    """
+
+    def mapped(*stacked: PyTree) -> PyTree:
+        if len(jax.tree.leaves(stacked)[0]) > 1:
+            return jax.vmap(function)(*stacked)
+        alone = jax.tree.map(lambda leaf: leaf[0], stacked)
+        return jax.tree.map(lambda leaf: leaf[None], function(*alone))
+
+    return mapped
+
+
+def all_finite(state: PyTree) -> bool:
+    """Whether no number of a state is lost."""
+    return bool(_finite_flag(eqx.filter(state, eqx.is_inexact_array)))
+
+
+@jax.jit
+def _finite_flag(arrays: PyTree) -> Array:
+    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
+
+
+def held_out_scores(
+    programs: tuple[PyTree, PyTree],
+    state: PyTree,
+    held_out: Data,
+    sets: np.ndarray,
+    keys: PRNGKeyArray,
+    num_draws: int,
+) -> RowScores:
+    """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
+    arrays, static = eqx.partition(programs, eqx.is_array)
+    held_out = jax.tree.map(jnp.asarray, held_out)
+    # The run has split the keys themselves.
+    keys = jax.vmap(lambda key: noise_key(side_key(key)))(keys)
+    found = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
+    return jax.tree.map(lambda values: np.asarray(values, np.float64), found)
+
+
+@eqx.filter_jit
+def log_probs(static, state, arrays, held_out, sets, keys):
+    """The predictive log-likelihood of each held-out row of each model, by the engine's draws.
+
+    A program of its own: what is not asked for, the cdf, is then not computed between chunks.
+    """
+    return _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
+
+
+@eqx.filter_jit
+def score_rows(static, state, arrays, held_out, sets, keys, num_draws: int):
+    """All that each model says of each held-out row."""
+    return _score_rows(static, state, arrays, held_out, sets, keys, num_draws)
+
+
+def _score_rows(static, state, arrays, held_out, sets, keys, num_draws) -> RowScores:
+
+    def one(state, arrays, which, key):
+        engine, model = eqx.combine(arrays, static)
+        # A step that training never reaches.
+        key = jax.random.fold_in(key, 2**32 - 1)
+        rows = jax.tree.map(lambda a: a[which], held_out)
+        return engine.score_rows(state, model, rows, key, num_draws)
+
+    return jax.vmap(one)(state, arrays, sets, keys)
+
+
+@eqx.filter_jit
+def magnitudes(static, state, arrays, keys, step):
+    """The largest value of each model at each site."""
+
+    def one(state, arrays, key):
+        engine, model = eqx.combine(arrays, static)
+        return engine.magnitudes(state, model, jax.random.fold_in(key, step))
+
+    return jax.vmap(one)(state, arrays, keys)
+
+
+@eqx.filter_jit
+def visits_of(keys, num_rows, first_epoch, longest, num_epochs):
+    """The orders in which each model meets its rows."""
+
+    def one(key, rows, first):
+        return visits(key, rows, first, longest, num_epochs)
+
+    return jax.vmap(one)(keys, num_rows, first_epoch)
+
+
+@eqx.filter_jit
+def rows_of(orders, start, num_rows, num_steps, batch_size):
+    """The rows of each model's batches."""
+
+    def one(orders, start, rows):
+        return batch_rows(orders, start, rows, num_steps, batch_size)
+
+    return jax.vmap(one)(orders, start, num_rows)

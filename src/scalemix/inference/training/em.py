@@ -1,0 +1,273 @@
+"""Variational EM: a Gaussian posterior for each weight, scales in closed form."""
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix._parameters import is_number
+from scalemix.data.batches import Batch, Data
+from scalemix.inference.training.engine import Engine, Step
+from scalemix.inference.training.objectives import lower_bound
+from scalemix.inference.training.scales import (
+    Variances,
+    have_maximum,
+    kl_divergence,
+    log_hyperprior,
+    moments,
+    optimal_variances,
+)
+from scalemix.inference.training.scoring import RowScores, score_rows
+from scalemix.inference.training.settings import Training
+from scalemix.model.model import Model
+from scalemix.networks.gaussians import (
+    Noise,
+    draw_network,
+    draw_noise,
+    find_uses,
+    gaussian_weights,
+    run_with_weights,
+)
+from scalemix.networks.layouts import in_rows
+
+# A step makes do with fewer draws than a score, which is compared with other scores.
+LEAST_SCORED = 8
+
+
+class EMState(NamedTuple):
+    """The means, which stand where the weights were; the deviations' logarithms; the variances."""
+
+    learned: PyTree
+    log_deviations: dict[str, Array]
+    variances: dict[str, Variances]
+    optimizer: PyTree
+    step: Array
+
+
+class Bound(NamedTuple):
+    """The evidence lower bound in its three terms."""
+
+    log_likelihood: Array
+    """`E_q log p(y | x, W)`, per datum."""
+    kl: Array
+    """`KL[q(W) || p(W | v)]`, a sum over weights."""
+    log_hyperprior: Array
+    """`log p(v)`, a sum over scales."""
+
+    def per_datum(self, num_data: Array, temperature: Array | float) -> Array:
+        """The bound divided by N, the divergence tempered."""
+        return self.log_likelihood - temperature * (self.kl - self.log_hyperprior) / num_data
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True)
+class VariationalEM(Training, Engine):
+    """Learn a mean and a deviation for each weight, and the scales that they are best shrunk by.
+
+    For priors with a closed-form scale update: inverse gamma, half-Cauchy, log-uniform, exponential
+    (Rayleigh) and gamma. `num_draws` noisy passes estimate the likelihood, in pairs of opposite
+    noise where the number is even. `temperature` multiplies all that the prior says, and is one for
+    the posterior as Bayes has it. `num_sweeps` is the number of rounds between the groups of
+    ARD-ADD in a step, each from where the last step left them. `initial_deviation` is where every
+    weight's deviation starts. Over `warm_up`, a share of all steps below one or a whole number of
+    steps, the temperature rises from zero: a unit that the prior switches off before the likelihood
+    has found a use for it does not come back. Without it the prior prunes hardest.
+    """
+
+    num_draws: int = 2
+    temperature: float = 1.0
+    num_sweeps: int = 2
+    initial_deviation: float = 0.02
+    warm_up: float | int = 0.1
+
+    data = ("temperature", "learning_rate")
+
+    def __post_init__(self):
+        self.check()
+        for name in ("num_draws", "num_sweeps"):
+            value = getattr(self, name)
+            if not (isinstance(value, int) and value > 0):
+                raise ValueError(f"{name} must be a positive whole number, got {value!r}.")
+        if not (isinstance(self.temperature, int | float) and 0 <= self.temperature < math.inf):
+            raise ValueError(f"temperature must be zero or more, got {self.temperature!r}.")
+        steps = isinstance(self.warm_up, int)
+        if not (is_number(self.warm_up) and self.warm_up >= 0 and (steps or self.warm_up < 1)):
+            raise ValueError(
+                f"warm_up must be a share of all steps, in [0, 1), or a whole number of steps; got "
+                f"{self.warm_up!r}."
+            )
+        if not (is_number(self.initial_deviation) and self.initial_deviation > 0):
+            raise ValueError(f"initial_deviation must be positive, got {self.initial_deviation!r}.")
+
+    def check_model(self, model: Model) -> None:
+        """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""
+        for site in model.sites:
+            structure = model.structures[site.name]
+            if not math.isfinite(structure.scale):
+                raise ValueError(
+                    f"The prior on {site.name!r} is flat (scale = inf): nothing shrinks."
+                )
+            for mixture in structure.groups.values():
+                try:
+                    mixture.optimal_variance(1.0, 1)
+                except ValueError as error:
+                    raise ValueError(f"The prior on {site.name!r}: {error}") from None
+            if not have_maximum(structure, site.num_rows):
+                raise ValueError(
+                    f"The prior on {site.name!r}, {structure!r}, has no most probable scales: as "
+                    f"the units' scales all shrink and the layer's grows, the weights' prior stays "
+                    f"the same and the density rises without bound. Use HalfCauchy in place of "
+                    f"{type(structure.mixture).__name__}, or ARD in place of "
+                    f"{type(structure).__name__}, or layer_mixture=Exponential(1.0)."
+                )
+
+    @property
+    def remedies(self) -> str:
+        return (
+            "more steps, a longer warm_up (a share of all steps or a number of them), a lower "
+            "temperature or a smaller learning_rate"
+        )
+
+    def init(self, model: Model, num_steps: int) -> EMState:
+        if self.warm_up > num_steps:
+            raise ValueError(
+                f"warm_up={self.warm_up} steps are more than the {num_steps} of all training, by "
+                f"whose end the temperature must have risen."
+            )
+        learned = eqx.filter(model, model.learnable())
+        start = math.log(self.initial_deviation)
+        log_deviations = {n: jnp.full_like(w, start) for n, w in model.weights.items()}
+        variances = {
+            name: {
+                group: jnp.ones(shape, model.weights[name].dtype) for group, shape in groups.items()
+            }
+            for name, groups in model.scale_shapes.items()
+        }
+        optimizer = self.build_optimizer(num_steps).init((learned, log_deviations))
+        return EMState(learned, log_deviations, variances, optimizer, jnp.zeros((), jnp.int32))
+
+    def best_variances(self, state: EMState, model: Model) -> dict[str, Variances]:
+        """The closed-form scales for the means and deviations as they are."""
+        best = {}
+        for site in model.sites:
+            structure, layer = model.structures[site.name], site.layer(model.network)
+            mean, log_deviation = (
+                site.weight(state.learned.network),
+                state.log_deviations[site.name],
+            )
+            best[site.name] = optimal_variances(
+                structure, site, layer, moments(structure, site, layer, mean, log_deviation),
+                state.variances[site.name], self.num_sweeps,
+            )  # fmt: skip
+        # The envelope theorem: at their maximum the scales take no part in the gradient.
+        return jax.lax.stop_gradient(best)
+
+    def bound(
+        self,
+        learned: PyTree,
+        log_deviations: dict[str, Array],
+        variances: dict[str, Variances],
+        model: Model,
+        batch: Batch,
+        key: PRNGKeyArray,
+    ) -> Bound:
+        """The terms of the bound on a batch, the likelihood estimated by noisy passes."""
+        current = model.with_learned(learned)
+        deviations = {name: jnp.exp(value) for name, value in log_deviations.items()}
+        kl, hyper = jnp.zeros(()), jnp.zeros(())
+        for site in model.sites:
+            structure, layer = model.structures[site.name], site.layer(model.network)
+            mean, v = site.weight(current.network), variances[site.name]
+            kl = kl + kl_divergence(structure, site, layer, mean, log_deviations[site.name], v)
+            hyper = hyper + log_hyperprior(structure, v)
+
+        # Draws come in pairs of opposite noise: half the random numbers, which on a CPU cost as
+        # much as the products, and the errors of a pair cancel in part.
+        dtype = batch.weight.dtype
+        signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], dtype)
+        num_pairs, num_rows = self.num_draws // len(signs), len(batch.y)
+        laid_out = in_rows(current.network)
+        uses = find_uses(laid_out, model.sites, batch.x[0])
+        noise = draw_noise(uses, (num_pairs, num_rows), key)
+        noise = jax.tree.map(lambda leaf: leaf.astype(dtype), noise)
+
+        # What passes have of their own, and what they share.
+        of_each: Any = Noise(0, 0, None)  # pyright: ignore[reportArgumentType]
+
+        def one(noise: Noise, sign: Array, x: Array, y: Array) -> Array:
+            weights = gaussian_weights(laid_out, model.sites, uses, deviations, noise, sign)
+            output = run_with_weights(laid_out, model.sites, weights, x)
+            return current.likelihood.log_prob(output, y)
+
+        def of_pair(noise: Noise) -> Array:
+            rows = jax.vmap(one, in_axes=(of_each, None, 0, 0))
+            return jax.vmap(lambda sign: rows(noise, sign, batch.x, batch.y))(signs)
+
+        # A pair alone goes without an axis of pairs: gradients are summed over signs, and on a CPU
+        # XLA's sum beside an axis of length one takes as long as all the rest of a step.
+        if num_pairs == 1:
+            values = of_pair(Noise(noise.normals[0], noise.signs[0], noise.shared))
+        else:
+            values = jax.vmap(of_pair, in_axes=(of_each,))(noise)
+        values = values.reshape(self.num_draws, num_rows)
+        return Bound(lower_bound(values, batch.weight, total=batch.total), kl, hyper)
+
+    def step(
+        self,
+        state: EMState,
+        model: Model,
+        batch: Batch,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        variances = self.best_variances(state, model)
+
+        def loss(adjusted: tuple[PyTree, dict[str, Array]]) -> tuple[Array, Bound]:
+            learned, log_deviations = adjusted
+            bound = self.bound(learned, log_deviations, variances, model, batch, key)
+            return -bound.per_datum(num_data, self._temperature(state.step, num_steps)), bound
+
+        adjusted = state.learned, state.log_deviations
+        (negative, bound), slope = jax.value_and_grad(loss, has_aux=True)(adjusted)
+        (learned, log_deviations), optimizer = self.descend(
+            adjusted, state.optimizer, slope, num_steps
+        )
+        following = EMState(learned, log_deviations, variances, optimizer, state.step + 1)
+        return Step(following, -negative, bound.log_likelihood, bound._asdict())
+
+    def _temperature(self, step: Array, num_steps: int) -> Array:
+        temperature = jnp.asarray(self.temperature, jnp.float32)
+        if self.warm_up == 0:
+            return temperature
+        length = self.warm_up if isinstance(self.warm_up, int) else self.warm_up * num_steps
+        progress = (step.astype(jnp.float32) + 1) / length
+        return temperature * jnp.minimum(progress, 1.0)
+
+    def score_rows(
+        self,
+        state: EMState,
+        model: Model,
+        data: Data,
+        key: PRNGKeyArray,
+        num_draws: int | None = None,
+    ) -> RowScores:
+        current = model.with_learned(state.learned)
+        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+
+        def network(key: PRNGKeyArray) -> Any:
+            return draw_network(current.network, model.sites, deviations, key)
+
+        keys = jax.random.split(key, num_draws or max(LEAST_SCORED, self.num_draws))
+        return score_rows(network, current.likelihood, keys, data)
+
+    def magnitudes(self, state: EMState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+        return {
+            site.name: jnp.max(jnp.abs(site.weight(state.learned.network)))
+            + jnp.max(jnp.exp(state.log_deviations[site.name]))
+            for site in model.sites
+        }

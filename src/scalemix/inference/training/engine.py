@@ -1,0 +1,94 @@
+"""What an engine is: how to infer, as pure functions of one model."""
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.data.batches import Batch, Data
+from scalemix.inference.training.scoring import RowScores
+
+
+class Step(NamedTuple):
+    """What one step gives."""
+
+    state: PyTree
+    """The next state."""
+    objective: Array
+    log_likelihood: Array
+    """The part of the objective that is about the data, per datum."""
+    recorded: dict[str, Array]
+    """Whatever is recorded on request."""
+
+
+class Engine(abc.ABC):
+    """How to infer: pure functions of one model, which the loop maps over many.
+
+    `state` is what the engine adjusts, `model` is what it started from. `num_data` is the number of
+    training data, each counted as often as its weight says: the N of every mean.
+    """
+
+    @abc.abstractmethod
+    def check_model(self, model: PyTree) -> None:
+        """Raise `ValueError` for a model that this engine cannot fit."""
+
+    @property
+    @abc.abstractmethod
+    def remedies(self) -> str:
+        """What to try if the fit comes out no better than a constant, as the end of a sentence."""
+
+    @classmethod
+    def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
+        """Engines for one program: what may differ between them, and does, turned into arrays."""
+        return list(engines)
+
+    @abc.abstractmethod
+    def init(self, model: PyTree, num_steps: int) -> PyTree:
+        """The first state."""
+
+    @abc.abstractmethod
+    def step(
+        self,
+        state: PyTree,
+        model: PyTree,
+        batch: Batch,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        """One step on one batch."""
+
+    @abc.abstractmethod
+    def score_rows(
+        self,
+        state: PyTree,
+        model: PyTree,
+        data: Data,
+        key: PRNGKeyArray,
+        num_draws: int | None = None,
+    ) -> RowScores:
+        """What the state says of each row of data held out, by some draws or by so many."""
+
+    @abc.abstractmethod
+    def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:
+        """The largest value at each site, non-finite if any is, to find where a run diverged."""
+
+
+class DivergenceError(RuntimeError):
+    """The objective or a parameter is no longer finite."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Schedule:
+    """How long, on which batches, and what happens between chunks."""
+
+    num_steps: int
+    batch_size: int | None
+    """`None` takes all data in every step."""
+    chunk_steps: int
+    patience: int
+    """Chunks without a better score before a run with held-out data stops."""
+    stream: bool
+    """Whether data stay in host memory and go to the device chunk by chunk."""

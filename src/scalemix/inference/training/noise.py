@@ -1,0 +1,223 @@
+"""Noise training: dropout, and its kin, as marginal MAP inference under the prior."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray, PyTree
+
+from scalemix.data.batches import Batch, Data
+from scalemix.inference.training.engine import Engine, Step
+from scalemix.inference.training.objectives import (
+    OBJECTIVES,
+    OF_DRAWS,
+    Weighting,
+    batch_sums,
+    evaluate,
+    importance_weights,
+)
+from scalemix.inference.training.scoring import RowScores, score_rows
+from scalemix.inference.training.settings import Training
+from scalemix.model.model import Model
+
+ObjectiveName = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
+Sharing = Literal["example", "batch"]
+
+
+class NoiseState(NamedTuple):
+    """What noise training adjusts: the learnable leaves of the model, and the optimiser's state."""
+
+    learned: PyTree
+    optimizer: PyTree
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True)
+class NoiseTraining(Training, Engine):
+    """Train the weights under noise drawn from the prior, by one of four objectives.
+
+    `lower_bound` is dropout as everyone knows it. `importance_weighted` is a tighter bound.
+    `tail_adaptive` weighs draws by rank. `hierarchical` has no noise in the network: the penalty
+    holds its effect.
+
+    `noise_sharing` says who shares a draw, `weighting` who weighs the draws. Unless given, they
+    follow the objective. For `importance_weighted` a draw is one for all rows of a batch, and the
+    batch weighs it as a whole: noise belongs to the weights, and that is a bound on the likelihood
+    of the batch with the noise averaged out. With `noise_sharing="example"` each row is a mixture
+    of its own, which is another model: see `scalemix.inference.training.objectives`. For the other
+    objectives each example has draws of its own, and weighs them for itself, as dropout is used.
+
+    With `record_weights` the posterior's history holds the importance weights of the last step of
+    every chunk; where steps take all rows, zeros stand for the rows that only fill them up to a
+    round number.
+    """
+
+    objective: ObjectiveName = "lower_bound"
+    num_draws: int = 10
+    noise_sharing: Sharing | None = None
+    weighting: Weighting | None = None
+    record_weights: bool = False
+
+    data = ("objective", "learning_rate")
+
+    def __post_init__(self):
+        self.check()
+        if self.objective not in OBJECTIVES:
+            raise ValueError(
+                f"objective must be one of {', '.join(OBJECTIVES)}; got {self.objective!r}."
+            )
+        if self.num_draws < 1:
+            raise ValueError(f"num_draws must be at least 1, got {self.num_draws}.")
+        if self.noise_sharing not in (None, *get_args(Sharing)):
+            raise ValueError(
+                f"noise_sharing must be 'example' or 'batch', got {self.noise_sharing!r}. A "
+                f"network that takes a whole sequence as one example has one draw for it."
+            )
+        if self.weighting not in (None, *get_args(Weighting)):
+            raise ValueError(f"weighting must be 'example' or 'batch', got {self.weighting!r}.")
+        if self.noise_sharing == "batch" and self.weighting == "example":
+            raise ValueError("A draw shared by the batch can only be weighed by the batch.")
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether the network is trained, and predicts, without noise."""
+        return isinstance(self.objective, str) and self.objective == "hierarchical"
+
+    @property
+    def sharing(self) -> Sharing:
+        """Who shares a draw, where the objective decides unless it was said."""
+        if self.noise_sharing is not None:
+            return self.noise_sharing
+        by_batch = self.objective == "importance_weighted" and self.weighting != "example"
+        return "batch" if by_batch else "example"
+
+    @classmethod
+    def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
+        if not all(isinstance(engine, cls) for engine in engines):
+            return list(engines)
+        # An objective that is data can no longer decide who shares a draw.
+        engines = [dataclasses.replace(engine, noise_sharing=engine.sharing) for engine in engines]
+        names = [engine.objective for engine in engines]
+        # With one objective for all, its name: the others need not be computed.
+        if len(set(names)) == 1 or not set(names) <= set(OF_DRAWS):
+            return engines
+        first = engines[0]
+        for i, engine in enumerate(engines):
+            if engine.noise_sharing != first.noise_sharing:
+                raise ValueError(
+                    f"Fits that run together share their noise alike. Method 0, "
+                    f"{first.objective}, has draws for each {first.noise_sharing}; method {i}, "
+                    f"{engine.objective}, for each {engine.noise_sharing}. Give both the same "
+                    f"noise_sharing, or fit them apart."
+                )
+        places = [np.asarray(OF_DRAWS.index(str(name)), np.int32) for name in names]
+        return [
+            eqx.tree_at(lambda e: e.objective, engine, place)
+            for engine, place in zip(engines, places, strict=True)
+        ]
+
+    def check_model(self, model: Model) -> None:
+        """Raise `ValueError` for a prior that this objective cannot use."""
+        if not self.deterministic:
+            # A family that cannot be sampled says so.
+            jax.eval_shape(lambda: model.draw(key=jax.random.key(0)))
+            return
+        for name, structure in model.structures.items():
+            for mixture in structure.groups.values():
+                if not np.all(np.isfinite(mixture.inverse_square_mean)):
+                    raise ValueError(
+                        f"The hierarchical objective needs E[xi^-2], which is infinite for "
+                        f"{mixture!r} on {name!r}. It is finite for InverseGamma and "
+                        f"InverseNakagami, Gamma with shape above 1, Beta with a above 2, and "
+                        f"Uniform with low above 0. Or use another objective."
+                    )
+
+    @property
+    def remedies(self) -> str:
+        return (
+            "more steps, a smaller learning_rate, or a prior that lets more of the network through"
+        )
+
+    def init(self, model: Model, num_steps: int) -> NoiseState:
+        learned = eqx.filter(model, model.learnable())
+        return NoiseState(learned, self.build_optimizer(num_steps).init(learned))
+
+    def step(
+        self,
+        state: NoiseState,
+        model: Model,
+        batch: Batch,
+        num_data: Array,
+        num_steps: int,
+        key: PRNGKeyArray,
+    ) -> Step:
+        weighting = self.weighting or self.sharing
+        parametrization = "hierarchical" if self.deterministic else "expanded"
+
+        def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
+            current = model.with_learned(learned)
+            values = self._log_likelihoods(current, batch, key)
+            objective = evaluate(
+                self.objective, values, batch.weight, total=batch.total, weighting=weighting
+            )
+            negative = current.penalty(parametrization) / num_data - objective
+            return negative, (objective, values)
+
+        (negative, (objective, values)), slope = jax.value_and_grad(loss, has_aux=True)(
+            state.learned
+        )
+        learned, optimizer = self.descend(state.learned, state.optimizer, slope, num_steps)
+        recorded = {}
+        if self.record_weights:
+            recorded["importance_weights"] = self._importance_weights(values, batch, weighting)
+        return Step(NoiseState(learned, optimizer), -negative, objective, recorded)
+
+    def _importance_weights(self, values: Array, batch: Batch, weighting: Weighting) -> Array:
+        """`(draws, examples)`, or one example in place of a batch that is weighed as one."""
+        if weighting == "batch":
+            return importance_weights(self.objective, batch_sums(values, batch.weight)[:, None])
+        # No draw counts for an example that only pads.
+        found = importance_weights(self.objective, values)
+        return jnp.where(batch.weight > 0, found, 0.0)
+
+    def _log_likelihoods(self, model: Model, batch: Batch, key: PRNGKeyArray) -> Array:
+        """`l[s, n]`: draws first, examples second."""
+        if self.deterministic:
+            outputs = jax.vmap(model.network)(batch.x)[None]
+        else:
+            per_draw = () if self.sharing == "batch" else batch.weight.shape
+            scales = model.draw((self.num_draws, *per_draw), key=key)
+            outputs = jax.vmap(
+                lambda drawn: model.outputs(batch.x, drawn, noise_sharing=self.sharing)
+            )(scales)
+        log_prob = jax.vmap(model.likelihood.log_prob)
+        return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
+
+    def score_rows(
+        self,
+        state: NoiseState,
+        model: Model,
+        data: Data,
+        key: PRNGKeyArray,
+        num_draws: int | None = None,
+    ) -> RowScores:
+        current = model.with_learned(state.learned)
+
+        def network(key: PRNGKeyArray) -> Any:
+            return (
+                current.network
+                if self.deterministic
+                else current.with_scales(current.draw(key=key))
+            )
+
+        num_draws = num_draws or self.num_draws
+        keys = jax.random.split(key, 1 if self.deterministic else num_draws)
+        return score_rows(network, current.likelihood, keys, data)
+
+    def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+        learned = {site.name: site.weight(state.learned.network) for site in model.sites}
+        return {name: jnp.max(jnp.abs(weight)) for name, weight in learned.items()}

@@ -1,0 +1,48 @@
+"""How well a state does on data that were held out."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.data.batches import Data
+from scalemix.likelihoods import Likelihood
+
+# Rows that are scored side by side, each of them once a draw.
+ROWS_TOGETHER = 4096
+
+
+class RowScores(NamedTuple):
+    """What a state says of each row of data held out."""
+
+    log_prob: Array
+    """`log (1/S) sum_s p(y | x, W_s)`"""
+    cdf: Array
+    """`(1/S) sum_s P(Y <= y | x, W_s)`, not a number unless targets are real ones."""
+
+
+def score_rows(
+    network: Callable[[PRNGKeyArray], Any], likelihood: Likelihood, keys: PRNGKeyArray, data: Data
+) -> RowScores:
+    """The scores of each row, a network drawn for each key."""
+
+    def one(x: Array, y: Array) -> RowScores:
+        def under(key: PRNGKeyArray) -> tuple[Array, Array]:
+            output = network(key)(x)
+            log_prob = likelihood.log_prob(output, y)
+            if not likelihood.continuous_units:
+                return log_prob, jnp.full_like(log_prob, jnp.nan)
+            return log_prob, likelihood.cdf(output, y)
+
+        log_probs, cdfs = jax.vmap(under)(keys)
+        return RowScores(jax.nn.logsumexp(log_probs) - jnp.log(len(keys)), jnp.mean(cdfs))
+
+    together = max(1, ROWS_TOGETHER // len(keys))
+    return jax.lax.map(lambda row: one(*row), data[:2], batch_size=together)
+
+
+def weighted_mean(values: Array, weight: Array) -> Array:
+    """The mean over rows; those that only pad do not count, whatever their value."""
+    return jnp.sum(jnp.where(weight > 0, values, 0.0) * weight) / jnp.sum(weight)

@@ -1,0 +1,74 @@
+"""What is measured before and after pruning: size, speed, predictions."""
+
+import statistics
+import time
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scalemix.data.checks import network_dtype
+from scalemix.posterior.networks import Ensemble
+from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.predictive import Predictive
+
+TIMED_ROWS = 1024
+TIMED_RUNS = 30
+
+
+def count_parameters(posterior: Posterior) -> int:
+    """Numbers in the networks of all members."""
+    return sum(leaf.size for leaf in _arrays(posterior))
+
+
+def count_zeros(posterior: Posterior) -> int:
+    """Zeros among them."""
+    return sum(int(jnp.sum(leaf == 0)) for leaf in _arrays(posterior))
+
+
+def _arrays(posterior: Posterior) -> list[Any]:
+    return jax.tree.leaves(eqx.filter(_network(posterior), eqx.is_inexact_array))
+
+
+def _network(posterior: Posterior) -> Any:
+    """The network with the arrays of all members, on a leading axis if there are several."""
+    networks = posterior.networks
+    return (networks.stacked if isinstance(networks, Ensemble) else networks).model.network
+
+
+def mean_change(before: Predictive, after: Predictive) -> float:
+    """The largest change of the predictive mean, in units of its spread over the rows."""
+    change = np.abs(after.mean - before.mean).max()
+    spread = np.std(before.mean, axis=0).max()
+    # Predictions that do not vary are compared with what they leave open.
+    return float(change / (spread if spread > 0 else np.mean(before.std)))
+
+
+def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:
+    """Rows to time a pass of, as the network sees them: those given, or any."""
+    dtype = network_dtype(posterior.model)
+    shape = (TIMED_ROWS,) if in_size == "scalar" else (TIMED_ROWS, in_size)
+    if x is None:
+        return np.random.default_rng(0).normal(size=shape).astype(dtype)
+    return posterior.scaling.inputs(np.resize(x, shape), dtype)
+
+
+def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:
+    """Median seconds of a compiled pass of these inputs through all members."""
+    arrays, static = eqx.partition(_network(posterior), eqx.is_array)
+
+    def one(arrays: Any, x: Any) -> Any:
+        return jax.vmap(eqx.combine(arrays, static))(x)
+
+    many = isinstance(posterior.networks, Ensemble)
+    run = jax.jit(jax.vmap(one, in_axes=(0, None)) if many else one)
+    x = jnp.asarray(inputs)
+    run(arrays, x).block_until_ready()
+    times = []
+    for _ in range(TIMED_RUNS):
+        start = time.perf_counter()
+        run(arrays, x).block_until_ready()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)

@@ -1,0 +1,192 @@
+"""A posterior without what its prior switched off."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from jaxtyping import PRNGKeyArray, PyTree
+
+from scalemix.data.checks import check_inputs
+from scalemix.posterior.networks import (
+    Ensemble,
+    GaussianNetworks,
+    Networks,
+    NoisyNetworks,
+    OneNetwork,
+)
+from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.predictive import Predictive
+from scalemix.posterior.pruning.compact import Compacted, compact
+from scalemix.posterior.pruning.masks import Row, mask, rows_off, with_members
+from scalemix.posterior.pruning.measures import (
+    count_parameters,
+    count_zeros,
+    mean_change,
+    measure_latency,
+    timed_inputs,
+)
+from scalemix.posterior.pruning.parts import check_network, layers_of
+from scalemix.posterior.pruning.report import Report
+
+
+@dataclasses.dataclass(frozen=True)
+class Pruned:
+    """A smaller posterior, and a report of what went. `print` shows the report."""
+
+    posterior: Posterior
+    report: Report
+
+    @property
+    def network(self) -> PyTree:
+        """One network, its weights at their means; of an ensemble, that of the first member.
+
+        It takes inputs as `posterior.scaling` standardises them, and no noise is in it.
+        """
+        networks = self.posterior.members[0].networks
+        assert isinstance(networks, Networks)
+        means = {name: moments.mean for name, moments in networks.weight_moments().items()}
+        return networks.model.with_weights(means).network
+
+    def predict(
+        self, x: Any, *, num_draws: int | None = None, key: PRNGKeyArray | None = None
+    ) -> Predictive:
+        """What `posterior.predict` gives."""
+        return self.posterior.predict(x, num_draws=num_draws, key=key)
+
+    def __str__(self) -> str:
+        return str(self.report)
+
+
+def prune(
+    posterior: Posterior,
+    x: Any,
+    *,
+    threshold: float,
+    tolerance: float | None,
+    mask_only: bool,
+    drop_inputs: bool,
+) -> Pruned:
+    """A smaller posterior; see `Posterior.prune`."""
+    _check(x, threshold, tolerance, mask_only, drop_inputs)
+    members = [_supported(member.networks) for member in posterior.members]
+    if not mask_only:
+        check_network(members[0].model)
+    off = rows_off(members, threshold)
+    x, before = (None, None) if x is None else _predict(posterior, x)
+    if before is not None and tolerance is not None:
+        off = _within(posterior, members, off, x, before, tolerance)
+    masked = mask(members, off)
+    under_mask = with_members(posterior, masked)
+    if mask_only:
+        small, report = under_mask, _report_mask(posterior, under_mask)
+    else:
+        made = compact(masked, drop_inputs=drop_inputs)
+        small = with_members(posterior, made.members, made.inputs if drop_inputs else None)
+        report = _report(posterior, small, made, x)
+    if before is not None:
+        # A mask shares the noise of its draws with what it is put on; a smaller network cannot.
+        taken = x[:, list(report.inputs)] if drop_inputs else x
+        report = dataclasses.replace(
+            report,
+            mean_change=mean_change(before, under_mask.predict(x)),
+            std=(float(np.mean(before.std)), float(np.mean(small.predict(taken).std))),
+        )
+    return Pruned(small, dataclasses.replace(report, rows_off=_count_rows(members, off)))
+
+
+def _check(x: Any, threshold: Any, tolerance: Any, mask_only: bool, drop_inputs: bool) -> None:
+    if not (isinstance(threshold, int | float) and threshold >= 0):
+        raise ValueError(f"threshold must be a number of zero or more, got {threshold!r}.")
+    if tolerance is not None:
+        if not (isinstance(tolerance, int | float) and 0 <= tolerance < math.inf):
+            raise ValueError(f"tolerance must be a number of zero or more, got {tolerance!r}.")
+        if x is None:
+            raise ValueError(
+                "tolerance bounds the change of predictions, and there are no inputs to predict "
+                "for: give prune some, such as those it was fitted to."
+            )
+    if mask_only and drop_inputs:
+        raise ValueError("mask_only=True leaves all shapes alone: drop_inputs cannot go with it.")
+    if math.isinf(threshold) and tolerance is None:
+        raise ValueError(
+            "An infinite threshold makes everything a candidate: bound what may go by tolerance=."
+        )
+
+
+def _supported(networks: Networks | Ensemble) -> Networks:
+    if not isinstance(networks, GaussianNetworks | NoisyNetworks | OneNetwork):
+        raise ValueError(
+            f"A posterior of {type(networks).__name__} cannot be pruned: its draws have not one "
+            f"set of weights in common. Fit by VariationalEM or NoiseTraining."
+        )
+    return networks
+
+
+def _predict(posterior: Posterior, x: Any) -> tuple[np.ndarray, Predictive]:
+    x = check_inputs(x, posterior.model)
+    if len(x) == 0:
+        raise ValueError("x has no rows to compare predictions on.")
+    return x, posterior.predict(x)
+
+
+def _within(
+    posterior: Posterior,
+    members: list[Networks],
+    off: list[Row],
+    x: Any,
+    before: Predictive,
+    tolerance: float,
+) -> list[Row]:
+    """As many of the rows, from the first, as leave the predictive mean within the tolerance.
+
+    By bisection: the more goes the larger the change, all but always. What comes back was measured.
+    """
+
+    def fits(num: int) -> bool:
+        after = with_members(posterior, mask(members, off[:num])).predict(x)
+        return mean_change(before, after) <= tolerance
+
+    if fits(len(off)):
+        return off
+    low, high = 0, len(off)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return off[:low]
+
+
+def _report(before: Posterior, after: Posterior, made: Compacted, x: np.ndarray | None) -> Report:
+    layers = layers_of(before.model.network)
+    first = next(iter(layers.values()))
+    rows = timed_inputs(before, x, first.in_features)
+    taken = rows if first.in_features == "scalar" else rows[:, made.inputs]
+    return Report(
+        num_members=len(made.members),
+        units=made.units,
+        num_layers=(len(layers), len(layers_of(after.model.network))),
+        dropped=made.dropped,
+        num_parameters=(count_parameters(before), count_parameters(after)),
+        inputs=made.inputs,
+        inputs_off=made.inputs_off,
+        latency=(measure_latency(before, rows), measure_latency(after, taken)),
+        notes=made.notes,
+    )
+
+
+def _report_mask(before: Posterior, after: Posterior) -> Report:
+    num, num_layers = count_parameters(before), len(before.model.sites)
+    zeros = count_zeros(after) - count_zeros(before)
+    return Report(
+        num_members=len(before.members),
+        num_layers=(num_layers, num_layers),
+        num_parameters=(num, num - zeros),
+        notes=("Only a mask was put on: all shapes are as before.",),
+    )
+
+
+def _count_rows(members: list[Networks], off: list[Row]) -> dict[str, tuple[int, int]]:
+    return {
+        site.name: (sum(row.site == site.name for row in off), site.num_rows * len(members))
+        for site in members[0].model.sites
+    }

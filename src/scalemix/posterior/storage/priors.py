@@ -1,0 +1,160 @@
+"""Structures, mixtures and likelihoods as JSON, and back.
+
+Classes are found by name in the tables below, and nowhere else.
+"""
+
+import dataclasses
+import math
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from scalemix import likelihoods, mixtures
+from scalemix.likelihoods import Likelihood
+from scalemix.mixtures import ScaleMixture
+from scalemix.posterior.storage.arrays import to_jax
+from scalemix.posterior.storage.container import take
+from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
+
+Table = dict[str, type]
+
+
+def _public(module: Any, base: type) -> Table:
+    return {name: getattr(module, name) for name in module.__all__ if name != base.__name__}
+
+
+MIXTURES: Table = _public(mixtures, ScaleMixture)
+LIKELIHOODS: Table = _public(likelihoods, Likelihood)
+STRUCTURES: Table = {kind.__name__: kind for kind in (ADD, ARD, ARDADD, DropConnect)}
+
+# JSON has no numbers for these.
+WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+def encode(part: Structure | ScaleMixture | Likelihood) -> dict[str, Any]:
+    """A structure, mixture or likelihood: its class and its fields."""
+    if not any(type(part) in table.values() for table in (STRUCTURES, MIXTURES, LIKELIHOODS)):
+        raise ValueError(
+            f"{type(part).__name__} is a class of your own, and files hold only those of scalemix, "
+            f"for nothing in a file is ever executed. Save the network's arrays yourself "
+            f"(equinox.tree_serialise_leaves), or propose the class to scalemix."
+        )
+    fields = {f.name: _encode_value(getattr(part, f.name)) for f in dataclasses.fields(part)}
+    return {"class": type(part).__name__, **fields}
+
+
+def _encode_value(value: Any) -> Any:
+    if isinstance(value, ScaleMixture):
+        return encode(value)
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return _encode_number(value)
+    array = np.asarray(value)
+    wide = array.astype(np.float64)
+    numbers = [_encode_number(number) for number in wide.reshape(-1).tolist()]
+    return {"dtype": array.dtype.name, "values": numbers if array.ndim else numbers[0]}
+
+
+def _encode_number(value: float) -> float | str:
+    if math.isfinite(value):
+        return float(value)
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+
+
+def decode_structure(description: Any, lead: tuple[int, ...]) -> Structure:
+    """The structure that was encoded; `lead` is the shape of its parameters, the members."""
+    kind, fields = _lookup(description, STRUCTURES, "structure")
+    values = {}
+    for name, value in fields.items():
+        if isinstance(value, dict) and "class" in value:
+            mixture, parameters = _lookup(value, MIXTURES, "mixture")
+            numbers = {n: _parameter(v, n, lead) for n, v in parameters.items()}
+            values[name] = mixture(**numbers)
+        elif value is not None:
+            values[name] = _parameter(value, name, lead)
+    return kind(**values)
+
+
+def decode_likelihood(description: Any, lead: tuple[int, ...]) -> Likelihood:
+    """The likelihood that was encoded, with what was learned in it."""
+    kind, fields = _lookup(description, LIKELIHOODS, "likelihood")
+    static = {f.name for f in dataclasses.fields(kind) if f.metadata.get("static")}
+    values = {
+        name: take(fields, name, (bool, int)) if name in static else _parameter(value, name, lead)
+        for name, value in fields.items()
+    }
+    learned = {name: values.pop(name) for name in kind.learned}
+    if learned:
+        # Where learning started is not known any more; the constructor wants it above the floor.
+        values["scale"] = 2 * values["floor"] + 1.0
+    likelihood = kind(**values)
+    for name, value in learned.items():
+        if not isinstance(value, Array) or not np.isfinite(value).all():
+            raise ValueError(f"{name} of {kind.__name__} is no finite number of some precision.")
+        likelihood = eqx.tree_at(lambda part, n=name: getattr(part, n), likelihood, value)
+    return likelihood
+
+
+def _lookup(description: Any, table: Table, what: str) -> tuple[type, dict[str, Any]]:
+    if not isinstance(description, dict):
+        raise ValueError(f"its header describes no {what} where there must be one.")
+    name = take(description, "class", str)
+    if name not in table:
+        raise ValueError(f"its header names the {what} {name[:60]!r}, which scalemix has not.")
+    kind = table[name]
+    fields = {key: value for key, value in description.items() if key != "class"}
+    wanted = [field.name for field in dataclasses.fields(kind)]
+    if sorted(fields) != sorted(wanted):
+        raise ValueError(
+            f"its header gives {name} the fields {', '.join(fields)[:200] or 'none'}; it has "
+            f"{', '.join(wanted) or 'none'}."
+        )
+    return kind, fields
+
+
+def _parameter(value: Any, name: str, lead: tuple[int, ...]) -> float | Array:
+    if not isinstance(value, dict):
+        return _decode_number(value, name)
+    dtype, numbers = take(value, "dtype", str), take(value, "values", (list, int, float, str))
+    if dtype not in ("float16", "bfloat16", "float32", "float64"):
+        raise ValueError(f"the parameter {name!r} is of the type {dtype[:20]!r}.")
+    flat = numbers if isinstance(numbers, list) else [numbers]
+    wide = np.array([_decode_number(number, name) for number in flat], np.float64)
+    if (wide.shape if isinstance(numbers, list) else ()) != lead:
+        raise ValueError(f"the parameter {name!r} has not one number for each member.")
+    with np.errstate(over="ignore"):
+        exact = wide.astype(jnp.dtype(dtype))
+    if not np.array_equal(exact.astype(np.float64), wide, equal_nan=True):
+        raise ValueError(f"the parameter {name!r} holds a number that no {dtype} is.")
+    return to_jax(exact.reshape(lead), name)
+
+
+def _decode_number(value: Any, name: str) -> float:
+    if isinstance(value, str) and value in WORDS:
+        return WORDS[value]
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"the parameter {name!r} is no number.")
+    return float(value)
+
+
+def in_words(description: dict[str, Any]) -> str:
+    """`ARD(HalfCauchy(scale=1))` for the encoded thing, without building it."""
+    shown = []
+    for name, value in description.items():
+        if name == "class" or value is None:
+            continue
+        if isinstance(value, dict) and "class" in value:
+            text = in_words(value)
+            shown.append(text if name == "mixture" else f"{name}={text}")
+            continue
+        if isinstance(value, dict):
+            value = value.get("values")
+        # Members differ in what they learned only; one number then stands for all.
+        numbers = value if isinstance(value, list) else [value]
+        texts = dict.fromkeys(f"{n:.4g}" if isinstance(n, float) else str(n) for n in numbers)
+        shown.append(f"{name}={' / '.join(texts)}")
+    return f"{description.get('class')}({', '.join(shown)})"

@@ -1,0 +1,178 @@
+"""Networks without their arrays: described in JSON where they are scalemix's own.
+
+Any other network is known by the names, shapes and types of its leaves only, and whoever loads it
+brings one of the same form.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, PyTree
+
+from scalemix.networks import MLP, ResNet
+from scalemix.networks.sites import path_name
+from scalemix.posterior.storage.container import take
+
+# By name, as jax.nn has them.
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    name: getattr(jax.nn, name)
+    for name in (
+        "celu", "elu", "gelu", "hard_sigmoid", "hard_silu", "hard_tanh", "identity", "leaky_relu",
+        "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
+        "sparse_plus", "sparse_sigmoid", "squareplus", "tanh",
+    )
+}  # fmt: skip
+# The fields of each network that hold its layers. Widths may differ from layer to layer, whatever
+# the constructor takes: a pruned network has such.
+NETWORKS: dict[str, tuple[type, tuple[str, ...]]] = {
+    "MLP": (MLP, ("layers",)),
+    "ResNet": (ResNet, ("first", "blocks", "last")),
+}
+# A network is traced layer by layer when it is loaded, a few thousandths of a second for each.
+MOST_LAYERS = 500
+ADVICE = "Pass network= one of the class and sizes that were saved."
+
+
+def describe(network: PyTree) -> dict[str, Any] | None:
+    """What it takes to build the network again; nothing if its class is not scalemix's own."""
+    name = type(network).__name__
+    kind, fields = NETWORKS.get(name, (None, ()))
+    if type(network) is not kind:
+        return None
+    activation = [n for n, known in ACTIVATIONS.items() if known is network.activation]
+    layers = {field: _describe_layers(getattr(network, field)) for field in fields}
+    if not activation or None in layers.values():
+        return None
+    if sum(map(_num_layers, layers.values())) > MOST_LAYERS:
+        return None
+    description = {"class": name, "activation": activation[0], **layers}
+    # A layer that someone has put in may look like ours and not be.
+    alike = jax.tree.structure(build(description)) == jax.tree.structure(network)
+    return description if alike else None
+
+
+def _describe_layers(layers: Any) -> Any:
+    if isinstance(layers, tuple):
+        described = [_describe_layers(layer) for layer in layers]
+        return None if None in described else described
+    if type(layers) is not eqx.nn.Linear:
+        return None
+    return {"in": layers.in_features, "out": layers.out_features, "bias": layers.use_bias}
+
+
+def build(description: dict[str, Any]) -> PyTree:
+    """A network of this description, with shapes where its arrays go."""
+    name = take(description, "class", str)
+    if name not in NETWORKS:
+        raise ValueError(f"its header describes the network {name[:60]!r}, which scalemix has not.")
+    kind, fields = NETWORKS[name]
+    activation = take(description, "activation", str)
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"its header names the activation {activation[:60]!r}, which is unknown.")
+    described = [take(description, field, (list, dict)) for field in fields]
+    num = sum(map(_num_layers, described))
+    if num > MOST_LAYERS:
+        raise ValueError(
+            f"its header describes a network of {num:,} layers, and files describe up to "
+            f"{MOST_LAYERS:,}. {ADVICE}"
+        )
+    layers = [_build_layers(part) for part in described]
+    least = eqx.filter_eval_shape(
+        kind, 1, 1, 1, 1, activation=ACTIVATIONS[activation], key=jax.random.key(0)
+    )
+    return eqx.tree_at(lambda net: [getattr(net, field) for field in fields], least, layers)
+
+
+def _num_layers(description: Any) -> int:
+    return sum(map(_num_layers, description)) if isinstance(description, list) else 1
+
+
+def _build_layers(description: Any) -> Any:
+    if isinstance(description, list):
+        return tuple(_build_layers(layer) for layer in description)
+    if not isinstance(description, dict):
+        raise ValueError("its header describes no layer where there must be one.")
+    sizes = [take(description, end, (int, str)) for end in ("in", "out")]
+    if any(size != "scalar" and not (isinstance(size, int) and size >= 0) for size in sizes):
+        raise ValueError(f"its header describes a layer of the sizes {str(sizes)[:60]}.")
+    bias = take(description, "bias", bool)
+    return _linear(*sizes, bias)
+
+
+@functools.lru_cache(maxsize=MOST_LAYERS)
+def _linear(num_inputs: int | Literal["scalar"], num_outputs: int | Literal["scalar"], bias: bool):
+    return eqx.filter_eval_shape(
+        eqx.nn.Linear, num_inputs, num_outputs, use_bias=bias, key=jax.random.key(0)
+    )
+
+
+def _is_array(leaf: Any) -> bool:
+    return eqx.is_array(leaf) or isinstance(leaf, np.ndarray | jax.ShapeDtypeStruct)
+
+
+def arrays_of(network: PyTree) -> dict[str, Any]:
+    """The network's arrays by the names of their places."""
+    return _by_name(network, _is_array)
+
+
+def numbers_of(network: PyTree) -> dict[str, str]:
+    """The plain numbers that the network holds where others hold arrays, by name, as text."""
+    numbers = _by_name(network, lambda leaf: isinstance(leaf, bool | int | float))
+    return {name: repr(number) for name, number in numbers.items()}
+
+
+def _by_name(network: PyTree, wanted: Callable[[Any], bool]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for path, leaf in jax.tree_util.tree_flatten_with_path(network)[0]:
+        if not wanted(leaf):
+            continue
+        name = path_name(path)
+        if name in found:
+            raise ValueError(f"Two leaves of the network are called {name!r}. Rename one of them.")
+        found[name] = leaf
+    return found
+
+
+def check(
+    skeleton: PyTree,
+    like: dict[str, jax.ShapeDtypeStruct],
+    numbers: dict[str, str],
+    facts: tuple[str, ...],
+) -> None:
+    """Raise `ValueError` unless the skeleton has these numbers and arrays, in shape and dtype."""
+    ours, plain = arrays_of(skeleton), numbers_of(skeleton)
+    for name in [*like, *ours]:
+        if name not in ours or name not in like:
+            has, lacks = ("file", "network") if name in like else ("network", "file")
+            raise ValueError(f"the {has} has an array {name!r}, and the {lacks} has none. {ADVICE}")
+        for what in facts:
+            theirs, mine = getattr(like[name], what), getattr(_as_jax(ours[name]), what)
+            if theirs != mine:
+                raise ValueError(
+                    f"the array {name!r} has the {what} {theirs} in the file and {mine} in the "
+                    f"network. {ADVICE}"
+                )
+    for name in [*numbers, *plain]:
+        if plain.get(name) != numbers.get(name):
+            raise ValueError(
+                f"{name!r} is {numbers.get(name)} in the file and {plain.get(name)} in the "
+                f"network. {ADVICE}"
+            )
+
+
+def _as_jax(leaf: Any) -> Any:
+    # NumPy is in double precision unless told otherwise; in a network it counts as JAX takes it.
+    if not isinstance(leaf, np.ndarray):
+        return leaf
+    return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+
+
+def fill(skeleton: PyTree, arrays: dict[str, Any]) -> PyTree:
+    """The skeleton with these arrays in place of its own."""
+    leaves, form = jax.tree_util.tree_flatten_with_path(skeleton)
+    filled = [arrays[path_name(path)] if _is_array(leaf) else leaf for path, leaf in leaves]
+    return jax.tree.unflatten(form, filled)

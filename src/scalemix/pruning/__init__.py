@@ -1,6 +1,0 @@
-"""What the prior switched off, removed for good. `Posterior.prune` is the way in."""
-
-from scalemix.pruning.prune import Pruned, prune
-from scalemix.pruning.report import Report
-
-__all__ = ["Pruned", "Report", "prune"]

@@ -1,5 +1,0 @@
-"""Posteriors on disk: one file, written whole or not at all, read without executing anything."""
-
-from scalemix.storage.posteriors import Info, Saved, info, load, read, write
-
-__all__ = ["Info", "Saved", "info", "load", "read", "write"]

@@ -1,0 +1,79 @@
+"""Numbers in bins."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalemix.data.bins import check_bins, find_edges, ramps
+from scalemix.tables import Columns, learn_columns
+from tests.tables.test_columns import table
+
+COLUMNS = st.lists(st.integers(-20, 20), min_size=1, max_size=40).map(lambda v: np.array(v, float))
+
+
+@settings(derandomize=True, max_examples=100)
+@given(COLUMNS, st.integers(2, 9), COLUMNS)
+def test_ramps_weighted_by_their_widths_are_the_number_within_its_range(train, num, values):
+    edges = find_edges(train, num)
+    encoded = ramps(values, edges)
+    assert encoded.shape == (len(values), max(len(edges) - 1, 0))
+    if edges:
+        np.testing.assert_allclose(
+            encoded @ np.diff(edges), np.clip(values, edges[0], edges[-1]) - edges[0], atol=1e-9
+        )
+
+
+def test_any_broken_line_is_a_sum_of_ramps():
+    edges = (0.0, 1.0, 3.0, 4.0)
+    heights = np.array([2.0, -1.0, 5.0, 5.0])
+    x = np.linspace(-1, 5, 50)
+    np.testing.assert_allclose(
+        heights[0] + ramps(x, edges) @ np.diff(heights), np.interp(x, edges, heights), atol=1e-12
+    )
+
+
+def test_bins_hold_about_as_many_rows_each():
+    values = np.random.default_rng(0).lognormal(size=800)
+    counts, _ = np.histogram(values, find_edges(values, 8))
+    assert counts.sum() == 800
+    assert np.abs(counts - 100).max() <= 1
+
+
+@settings(derandomize=True, max_examples=100)
+@given(st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 3)), min_size=1), st.integers(2, 9))
+def test_a_weight_counts_a_row_as_often(rows, num):
+    values, counts = np.array(rows).T
+    repeated = find_edges(np.repeat(values, counts), num)
+    assert find_edges(values, num, counts.astype(float)) == repeated
+
+
+def test_a_column_of_two_values_has_no_bins():
+    assert find_edges(np.array([0.0, 1.0, 1.0, 0.0]), 8) == ()
+    assert find_edges(np.full(5, 3.0), 8) == ()
+
+
+@pytest.mark.parametrize("bins", [0, 1, 2.0, "8", True])
+def test_impossible_numbers_of_bins_are_refused(bins):
+    with pytest.raises(ValueError, match="bins must be a whole number of at least 2"):
+        check_bins(bins)
+
+
+def test_columns_of_a_table_in_bins():
+    data = table(a=["0", "1", "2", None, "4"], k=list("xyxyx"), y=["1", "2", "5", "6", "7"])
+    columns = learn_columns(data, "y", bins=2)
+    assert columns.features == ["a", "a, 0 to 1", "a, 1 to 4", "k = x", "k = y"]
+    assert columns.groups == {"a": [0, 1, 2], "k": [3, 4]}
+    assert "numbers: a (2 bins)" in columns.describe()
+    # The missing one sits at the median, 1.5.
+    third = [0, 0, 1 / 3, 0.5 / 3, 1]
+    np.testing.assert_allclose(columns.encode(data).x[:, 1:3].T, [[0, 1, 1, 1, 1], third])
+    said = json.loads(json.dumps(columns.to_json()))
+    assert Columns.from_json(said) == columns
+    said["inputs"][0]["edges"] = [0, 4, 1]
+    with pytest.raises(ValueError, match="damaged"):
+        Columns.from_json(said)
+    del said["inputs"][0]["edges"]
+    assert Columns.from_json(said) == learn_columns(data, "y")

@@ -1,0 +1,244 @@
+"""Chains against oracles: the other form, NumPyro, exact enumeration, calibration."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scalemix as sx
+from scalemix.networks import MLP
+
+KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
+GAUSSIAN = sx.likelihoods.Gaussian()
+pytestmark = pytest.mark.filterwarnings("ignore::scalemix.posterior.diagnostics.ConvergenceWarning")
+
+
+class Sum(eqx.Module):
+    """A linear model in three parts, so that each can have a prior of its own."""
+
+    a: eqx.nn.Linear
+    b: eqx.nn.Linear
+    c: eqx.nn.Linear
+
+    def __init__(self, key):
+        keys = jax.random.split(key, 3)
+        self.a, self.b, self.c = (eqx.nn.Linear(2, "scalar", use_bias=False, key=k) for k in keys)
+
+    def __call__(self, x):
+        return self.a(x[:2]) + self.b(x[2:4]) + self.c(x[4:])
+
+
+PARTS = {"a": sx.Rayleigh(0.6), "b": sx.InverseGamma(3.0, 2.0), "c": sx.HalfCauchy(0.5)}
+X = RNG.normal(size=(25, 6)).astype(np.float32)
+Y = (X @ np.array([1.0, 0.0, -0.7, 0.2, 0.6, 0.0]) + 0.5 * RNG.normal(size=25)).astype(np.float32)
+NEW = RNG.normal(size=(4, 6)).astype(np.float32)
+
+
+def three_priors():
+    priors = {name: sx.ARD(mixture, scale=0.8) for name, mixture in PARTS.items()}
+    return sx.Model(Sum(KEY), priors, GAUSSIAN, example=X[0])
+
+
+def moments(values):
+    """Means and variances of values (chains, samples, quantities), with their standard errors."""
+    values = np.asarray(values, float).reshape(*np.shape(values)[:2], -1)
+    centred = (values - values.mean(axis=(0, 1))) ** 2
+    found = []
+    for one in (values, centred):
+        size = sx.posterior.diagnostics._convergence(one).ess_bulk
+        found.append((one.mean(axis=(0, 1)), one.std(axis=(0, 1)) / np.sqrt(size)))
+    return found
+
+
+def assert_same_moments(one, other):
+    """Within four standard errors of their difference: a dozen numbers, once in a thousand."""
+    for (mean, error), (mean_, error_) in zip(moments(one), moments(other), strict=True):
+        np.testing.assert_array_less(np.abs(mean - mean_), 4 * np.hypot(error, error_) + 1e-6)
+
+
+def by_sample(posterior, x):
+    """Weights of all sites, and the function at x, of all samples."""
+    weights, _ = sx.posterior.diagnostics._parameters(posterior.networks)
+    flat = [w.reshape(*w.shape[:2], -1) for w in weights.values()]
+    return np.concatenate(flat, axis=2), sx.posterior.diagnostics._outputs(
+        posterior.networks, jnp.asarray(x)
+    )
+
+
+LINEAR = {
+    form: sx.MCMC(
+        num_chains=4, num_warmup=500, num_samples=750, parametrization=form, warm_start_steps=100,
+        target_acceptance=0.95, likelihood_scale=1.0, max_depth=8,
+    )
+    for form in ("expanded", "hierarchical")
+}  # fmt: skip
+
+
+def run_numpyro(model, key):
+    # What NumPyro does inside is not under our strictness.
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
+        from numpyro.infer import MCMC, NUTS
+
+        mcmc = MCMC(
+            NUTS(model, target_accept_prob=0.9, max_tree_depth=7), num_warmup=500,
+            num_samples=750, num_chains=4, chain_method="vectorized", progress_bar=False,
+        )  # fmt: skip
+        mcmc.run(key)
+        return {k: np.asarray(v) for k, v in mcmc.get_samples(group_by_chain=True).items()}
+
+
+def raw_noise(numpyro, dist):
+    raw = numpyro.sample("raw", dist.Normal(0.0, 1.0))
+    return GAUSSIAN.floor + jax.nn.softplus(raw)
+
+
+def test_both_forms_and_numpyro_have_the_same_posterior_of_a_linear_model():
+    import numpyro
+    import numpyro.distributions as dist
+
+    def model():
+        variance = numpyro.sample("a", dist.Exponential(jnp.full(2, 0.5 / 0.6**2)))
+        precise = numpyro.sample("b", dist.InverseGamma(jnp.full(2, 3.0), 2.0))
+        wide = numpyro.sample("c", dist.HalfCauchy(jnp.full(2, 0.5)))
+        xi = jnp.concatenate([jnp.sqrt(variance), jnp.sqrt(precise), wide])
+        z = numpyro.sample("z", dist.Normal(jnp.zeros(6), 0.8))
+        w = numpyro.deterministic("w", z * xi)
+        numpyro.sample("y", dist.Normal(X @ w, raw_noise(numpyro, dist)), obs=Y)
+
+    expanded, hierarchical = (
+        sx.fit(three_priors(), X, Y, method, key=KEY, standardize=False)
+        for method in LINEAR.values()
+    )
+    weights, function = by_sample(expanded, NEW)
+    for one, other in zip((weights, function), by_sample(hierarchical, NEW), strict=True):
+        assert_same_moments(one, other)
+    theirs = run_numpyro(model, jax.random.key(3))
+    assert_same_moments(weights, theirs["w"])
+    assert_same_moments(function, theirs["w"] @ NEW.T)
+    # The diagnostics see what was just seen.
+    found = expanded.diagnostics(NEW)
+    assert found.function.rhat.shape == (4,)
+    assert found.function.rhat.max() < 1.05
+    assert found.function.ess_bulk.min() > 400
+    assert np.all((found.ebfmi > 0.3) & (found.ebfmi < 2.0))
+    assert np.all((found.acceptance > 0.8) & (found.acceptance < 1.0))
+
+
+@pytest.mark.slow
+def test_numpyro_has_the_same_posterior_of_a_network():
+    import numpyro
+    import numpyro.distributions as dist
+
+    x = np.linspace(-2.0, 2.0, 15, dtype=np.float32)[:, None]
+    y = (np.tanh(2 * x[:, 0]) + 0.2 * RNG.normal(size=15)).astype(np.float32)
+    network = MLP(1, "scalar", 2, 1, activation=jnp.tanh, key=KEY)
+    prior = sx.ARD(sx.InverseGamma(3.0, 3.0))
+    method = sx.MCMC(
+        num_chains=4, num_warmup=500, num_samples=750, likelihood_scale=1.0, max_depth=7,
+        target_acceptance=0.9, warm_start_steps=200,
+    )  # fmt: skip
+    posterior = sx.fit(sx.Model(network, prior, GAUSSIAN), x, y, method, key=KEY, standardize=False)
+    places = x[::3]
+
+    def forward(first, b1, second, b2, x):
+        return jnp.tanh(x @ first + b1) @ second + b2
+
+    def model():
+        w = {}
+        for name, shape in (("first", (1, 2)), ("second", (2,))):
+            v = numpyro.sample(f"v{name}", dist.InverseGamma(jnp.full(shape[0], 3.0), 3.0))
+            z = numpyro.sample(f"z{name}", dist.Normal(jnp.zeros(shape), 1.0))
+            w[name] = z * jnp.sqrt(v).reshape(-1, *(1,) * (len(shape) - 1))
+        b1 = numpyro.sample("b1", dist.Normal(jnp.zeros(2), 1.0))
+        b2 = numpyro.sample("b2", dist.Normal(0.0, 1.0))
+        mean = forward(w["first"], b1, w["second"], b2, x)
+        numpyro.deterministic("f", forward(w["first"], b1, w["second"], b2, places))
+        numpyro.sample("y", dist.Normal(mean, raw_noise(numpyro, dist)), obs=y)
+
+    theirs = run_numpyro(model, jax.random.key(4))
+    assert_same_moments(by_sample(posterior, places)[1], theirs["f"])
+
+
+def exact_inclusion(x, y, keep, slab):
+    """P(xi_r = 1 | y) by enumeration; weights and bias integrated exactly, noise on a grid."""
+    num, columns = x.shape
+    subsets = np.array(np.meshgrid(*[[0.0, 1.0]] * columns)).reshape(columns, -1).T
+    raw = np.linspace(-5.0, 5.0, 201)
+    scale = float(GAUSSIAN.floor) + np.log1p(np.exp(raw))
+    log_prior = -0.5 * raw**2
+    design = np.concatenate([x, np.ones((num, 1))], axis=1)
+    log_mass = np.empty(len(subsets))
+    for i, subset in enumerate(subsets):
+        # y ~ N(0, scale^2 I + B B^T): by eigenvalues, for all scales at once.
+        b = design * np.append(subset * slab, 1.0)
+        values, vectors = np.linalg.eigh(b @ b.T)
+        total = values + scale[:, None] ** 2
+        fit = -0.5 * np.sum(np.log(total) + (vectors.T @ y) ** 2 / total, axis=1)
+        on = subset.sum()
+        log_mass[i] = np.logaddexp.reduce(fit + log_prior)
+        log_mass[i] += on * np.log(keep) + (columns - on) * np.log(1 - keep)
+    mass = np.exp(log_mass - log_mass.max())
+    return mass @ subsets / mass.sum()
+
+
+def test_inclusion_probabilities_match_exact_enumeration():
+    x = RNG.normal(size=(20, 8)).astype(np.float32)
+    weights = np.array([1.5, 0.9, 0.5, 0.3, 0.0, 0.0, 0.0, 0.0])
+    y = (x @ weights + 0.7 * RNG.normal(size=20)).astype(np.float32)
+    linear = eqx.nn.Linear(8, "scalar", key=KEY)
+    model = sx.Model(linear, sx.ARD(sx.Bernoulli(0.4), scale=1.2), GAUSSIAN)
+    method = sx.MCMC(
+        num_chains=4, num_warmup=300, num_samples=1200, likelihood_scale=1.0, max_depth=5,
+        warm_start_steps=100,
+    )  # fmt: skip
+    posterior = sx.fit(model, x, y, method, key=KEY, standardize=False)
+    found = posterior.inclusion_probabilities()["network"]["unit"]
+    exact = exact_inclusion(x.astype(float), y.astype(float), 0.4, 1.2)
+    assert exact.min() < 0.3
+    assert exact.max() > 0.95
+    bits = np.asarray(posterior.networks.bits, float)
+    size = np.nan_to_num(
+        sx.posterior.diagnostics._convergence(bits).ess_bulk, nan=bits[..., 0].size
+    )
+    errors = np.sqrt(exact * (1 - exact) / size)
+    np.testing.assert_array_less(np.abs(found - exact), 4 * errors + 1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sampler", ["nuts", "mclmc"])
+def test_simulation_based_calibration(sampler):
+    """Ranks of what the data were made from, among the samples, are uniform."""
+    num, ranks_of = 320, []
+    model = sx.Model(
+        eqx.nn.Linear(2, "scalar", key=KEY), sx.ARD(sx.InverseGamma(3.0, 2.0)), GAUSSIAN
+    )
+    rng, xs, ys, truths = np.random.default_rng(5), [], [], []
+    for key in jax.random.split(jax.random.key(6), num):
+        w = np.asarray(model.prior_sample(key).weights["network"])[0]
+        bias, raw = rng.normal(), 0.5 * rng.normal()
+        x = rng.normal(size=(12, 2))
+        noise = float(GAUSSIAN.floor) + np.log1p(np.exp(raw))
+        truths.append([*w, bias, raw])
+        xs.append(x)
+        ys.append(x @ w + bias + noise * rng.normal(size=12))
+    # Fifteen nearly independent samples have sixteen ranks, twenty data sets expected in each.
+    method = sx.MCMC(
+        num_chains=1, num_warmup=600, num_samples=15, thin=20 if sampler == "nuts" else 200,
+        sampler=sampler, likelihood_scale=0.5,
+    )  # fmt: skip
+    keys = jax.random.split(jax.random.key(7), num)
+    posteriors = sx.fit_many(model, xs, ys, method, keys=keys, standardize=False)
+    for posterior, truth in zip(posteriors, truths, strict=True):
+        others = sx.posterior.diagnostics._others(posterior.networks)
+        weights = sx.posterior.diagnostics._parameters(posterior.networks)[0]["network"][0, :, 0]
+        samples = [*weights.T, others["bias"][0, :, 0], others["likelihood.raw_scale"][0]]
+        ranks_of.append([np.sum(s < t) for s, t in zip(samples, truth, strict=True)])
+    counts = np.apply_along_axis(np.bincount, 0, np.array(ranks_of), minlength=16)
+    chi_squared = ((counts - num / 16) ** 2 / (num / 16)).sum(axis=0)
+    # The 0.9995 quantile of a chi-square with 15 degrees of freedom; four of them.
+    assert np.all(chi_squared < 39.7), chi_squared
+
+
+# ------------------------------------------------------------------------------------- how they run

@@ -1,0 +1,175 @@
+"""The coordinates that chains move in: densities, Jacobians and the way back."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.flatten_util import ravel_pytree
+
+import scalemix as sx
+from scalemix.data.batches import Data
+from scalemix.inference.chains import starts
+from scalemix.inference.chains.density import log_density, log_likelihood
+from scalemix.inference.chains.starts import from_expanded, start
+from scalemix.model.unknowns import Unknowns, coordinate_log_prob, to_coordinate, to_noise
+from scalemix.networks import MLP, ResNet
+from scalemix.networks.placing import expand_scales
+from tests.mixtures.cases import CASES
+
+KEY = jax.random.key(0)
+FORMS = ["expanded", "hierarchical"]
+CONTINUOUS = [case for case in CASES.values() if case.proper and not case.discrete]
+RNG = np.random.default_rng(0)
+# One of each family.
+FAMILIES = list({type(case.mixture): case.mixture for case in CONTINUOUS}.values())
+NO_BITS = jnp.zeros(0, bool)
+
+
+def data_for(num=12):
+    x, y = RNG.normal(size=(num, 3)), RNG.normal(size=num)
+    return Data(x.astype(np.float32), y.astype(np.float32), np.ones(num, np.float32))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", CONTINUOUS, ids=lambda case: repr(case.mixture))
+def test_coordinates_have_a_density_of_mass_one(case, form, float64):
+    # Wide enough for exp(u) to reach the tails of a half-Cauchy.
+    u, step = jnp.linspace(-80.0, 80.0, 400_001, retstep=True)
+    density = jnp.exp(coordinate_log_prob(case.mixture, u, form))
+    np.testing.assert_allclose(jnp.sum(density) * step, 1.0, rtol=1e-6)
+
+
+@settings(derandomize=True, max_examples=30, deadline=None)
+@given(st.floats(0.03, 30.0), st.floats(0.03, 30.0))
+def test_bounded_scales_lose_no_mass_in_single_precision(a, b):
+    """Noise that is rounded to its end has no density there, or an infinite one."""
+    # The tails fall as exp(a u) and exp(-b u).
+    u = np.linspace(-20 / min(a, 1), 20 / min(b, 1), 40_001)
+    for mixture in (sx.Beta(a, b), sx.Uniform(a, a + b)):
+        log_density = coordinate_log_prob(mixture, jnp.asarray(u, jnp.float32), "expanded")
+        mass = np.sum(np.exp(np.asarray(log_density, float))) * (u[1] - u[0])
+        assert mass == pytest.approx(1.0, rel=2e-4)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("case", CONTINUOUS, ids=lambda case: repr(case.mixture))
+def test_coordinates_lead_back(case, form, float64):
+    u = jnp.linspace(-3.0, 3.0, 13)
+    noise = to_noise(case.mixture, u, form)
+    low, high = case.mixture.support
+    assert np.all((noise > low) & (noise < high))
+    np.testing.assert_allclose(to_coordinate(case.mixture, noise, form), u, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", [sx.ARD, sx.DropConnect, sx.ADD, sx.ARDADD])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_density_is_that_of_the_model(kind, form):
+    network = ResNet(3, "scalar", 4, 2, key=KEY)
+    model = sx.Model(network, kind(sx.HalfCauchy(0.7), scale=0.5), sx.likelihoods.Gaussian())
+    unknowns = Unknowns(model, form, 1.5, 2.5)
+    position = from_expanded(unknowns, start(unknowns, KEY, jnp.array(False)))
+    learned, coordinates = unknowns.unravel(position)
+    sample = unknowns.place(position, NO_BITS)
+    # Prior and Jacobian of exp(u), and the Gaussians of everything without a prior.
+    scales = jax.tree.map(jnp.exp, coordinates)
+    weights = model.with_learned(learned).weights
+    expected = model.log_prior(weights, scales, parametrization=form)
+    expected = expected + sum(jnp.sum(u) for u in jax.tree.leaves(coordinates))
+    total = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(learned.network))
+    squares = total - sum(jnp.sum(w**2) for w in weights.values())
+    num = sum(leaf.size for leaf in jax.tree.leaves(learned.network))
+    num = num - sum(w.size for w in weights.values())
+    raw = learned.likelihood.raw_scale
+    expected = expected - 0.5 * (squares / 1.5**2 + raw**2 / 2.5**2)
+    expected = expected - num * np.log(1.5) - np.log(2.5) - 0.5 * (num + 1) * np.log(2 * np.pi)
+    np.testing.assert_allclose(unknowns.log_prior(position, NO_BITS), expected, rtol=1e-5)
+
+    acting = sample.model.weights
+    for site in model.sites:
+        noise = expand_scales(site, site.layer(network), sample.scales[site.name])
+        factor = noise if form == "expanded" else jnp.ones_like(noise)
+        np.testing.assert_allclose(acting[site.name], weights[site.name] * factor, rtol=1e-6)
+    data = data_for()
+    outputs = jax.vmap(sample.model.network)(data.x)
+    likelihood = jnp.sum(jax.vmap(sample.model.likelihood.log_prob)(outputs, data.y))
+    found = log_density(unknowns, data, position, NO_BITS)
+    np.testing.assert_allclose(found, expected + likelihood, rtol=1e-5)
+
+
+@pytest.mark.parametrize("mixture", FAMILIES, ids=repr)
+def test_both_forms_are_one_point_with_finite_slopes(mixture):
+    model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), sx.ARD(mixture), _gaussian())
+    data = data_for()
+    forms = {form: Unknowns(model, form, 1.0, 3.0) for form in FORMS}
+    expanded = start(forms["expanded"], KEY, jnp.array(True))
+    values = []
+    for unknowns in forms.values():
+        position = from_expanded(unknowns, expanded)
+        values.append(log_likelihood(unknowns, data, position, NO_BITS))
+        slope = jax.grad(lambda p, u=unknowns: log_density(u, data, p, NO_BITS))(position)
+        assert np.isfinite(slope).all()
+    # Bounded and very small noise is rounded on its way through its coordinate.
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-3)
+
+
+def test_the_first_chain_starts_from_the_network_and_others_do_not():
+    model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), sx.ARD(sx.Rayleigh(0.5)), _gaussian())
+    unknowns = Unknowns(model, "expanded", 1.0, 3.0)
+    places = [start(unknowns, KEY, jnp.array(first)) for first in (True, False)]
+    first, other = (unknowns.place(place, NO_BITS).model.weights for place in places)
+    for name, weight in model.weights.items():
+        np.testing.assert_allclose(first[name], weight, rtol=1e-5)
+        assert not np.allclose(other[name], weight)
+        np.testing.assert_allclose(np.sort(other[name].ravel()), np.sort(weight.ravel()), rtol=1e-5)
+
+
+def test_rows_of_weight_zero_do_not_count():
+    model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), sx.ARD(sx.Rayleigh(0.5)), _gaussian())
+    unknowns = Unknowns(model, "expanded", 1.0, 3.0)
+    position = ravel_pytree(unknowns.form())[0]
+    data = data_for()
+    padded = Data(
+        np.concatenate([data.x, np.full((2, 3), np.inf, np.float32)]),
+        np.concatenate([data.y, np.zeros(2, np.float32)]),
+        np.concatenate([data.weight, np.zeros(2, np.float32)]),
+    )
+    values = [log_likelihood(unknowns, d, position, NO_BITS) for d in (data, padded)]
+    np.testing.assert_allclose(*values, rtol=1e-6)
+
+
+def test_bits_switch_units():
+    linear = eqx.nn.Linear(3, "scalar", key=KEY)
+    model = sx.Model(linear, sx.ARD(sx.Bernoulli(0.5, 2.0)), _gaussian())
+    unknowns = Unknowns(model, "expanded", 1.0, 3.0)
+    assert unknowns.num_bits == 3
+    sample = unknowns.place(ravel_pytree(unknowns.form())[0], jnp.array([True, False, True]))
+    np.testing.assert_array_equal(sample.scales["network"]["unit"], [2.0, 0.0, 2.0])
+    expected = linear.weight * jnp.array([[2.0, 0.0, 2.0]])
+    np.testing.assert_array_equal(sample.model.weights["network"], expected)
+
+
+def _gaussian():
+    return sx.likelihoods.Gaussian()
+
+
+def test_a_climb_gives_no_row_up_as_noise():
+    """Under per-input noise the mean is pulled as under one level: by residuals, all alike."""
+    model = sx.Model(
+        MLP(3, 2, 4, 1, key=KEY),
+        sx.ARD(sx.Rayleigh(0.5)),
+        sx.likelihoods.Gaussian(floor=0.1, per_input=True),
+    )
+    unknowns, data = Unknowns(model, "expanded", 1.0, 3.0), data_for()
+    position = start(unknowns, KEY, jnp.array(True))
+    slope = jax.grad(lambda p: starts._height(unknowns, data, p, NO_BITS))(position)
+    found = unknowns.unravel(slope)[0].network.layers[1].bias[0]
+    placed = unknowns.place(position, NO_BITS).model
+    outputs = jax.vmap(placed.network)(data.x)
+    squares = jax.vmap(placed.likelihood.scale)(outputs) ** 2
+    assert np.ptp(squares) > 0.01
+    expected = jnp.sum(data.y - outputs[:, 0]) / jnp.mean(squares)
+    # And by its prior, N(0, 1).
+    np.testing.assert_allclose(found, expected - placed.network.layers[1].bias[0], rtol=1e-4)

@@ -1,0 +1,349 @@
+"""Predictions against the same thing computed all at once."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats as st
+from jax.flatten_util import ravel_pytree
+
+import scalemix as sx
+from scalemix.data.scaling import Scaling
+from scalemix.networks import MLP
+from scalemix.posterior import predictive as module
+from scalemix.posterior.networks import Ensemble, OneNetwork, SampledNetworks
+from scalemix.posterior.posterior import History
+
+KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = 5.0 + 3.0 * np.sin(X[:, 0]) + 0.3 * RNG.normal(size=60)
+DRAWS = 25
+
+
+def fitted(likelihood, y, out_size="scalar", **arguments):
+    prior = sx.ARD(sx.Gaussian(0.3))
+    model = sx.Model(MLP(3, out_size, 8, 1, key=KEY), prior, likelihood)
+    method = sx.NoiseTraining(steps=200, num_draws=2, learning_rate=0.02)
+    return sx.fit(model, X, y, method, key=KEY, **arguments)
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    return fitted(sx.likelihoods.Gaussian(), Y)
+
+
+@pytest.fixture(scope="module")
+def student():
+    return fitted(sx.likelihoods.StudentT(4.0, floor=0.05, per_input=True), Y, out_size=2)
+
+
+def components(posterior):
+    """Each draw's output for each row, `(draws, rows, outputs)`, all at once."""
+    keys = jax.random.split(posterior.key, DRAWS)
+    x = jnp.asarray((X - X.mean(axis=0)) / X.std(axis=0), jnp.float32)
+    outputs = [jax.vmap(posterior.networks(jnp.int32(0), key).network)(x) for key in keys]
+    return np.stack([np.asarray(o, float).reshape(len(X), -1) for o in outputs])
+
+
+def twins(posterior):
+    """scipy's distribution of each draw and row, on the scale of the targets."""
+    outputs = components(posterior)
+    likelihood, scaling = posterior.model.likelihood, posterior.scaling
+    location = outputs[..., 0] * scaling.y_scale + scaling.y_mean
+    if likelihood.per_input:
+        scale = float(likelihood.floor) + np.log1p(np.exp(outputs[..., 1]))
+        return st.t(4.0, location, scale * scaling.y_scale)
+    scale = float(likelihood.scale(jnp.zeros(1))) * scaling.y_scale
+    return st.norm(location, scale)
+
+
+@pytest.fixture(params=["gaussian", "student"])
+def posterior(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_moments(posterior):
+    predictive, each = posterior.predict(X, num_draws=DRAWS), twins(posterior)
+    np.testing.assert_allclose(predictive.mean, each.mean().mean(axis=0), rtol=1e-4)
+    np.testing.assert_allclose(predictive.epistemic, each.mean().std(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(predictive.aleatoric**2, each.var().mean(axis=0), rtol=1e-3)
+    np.testing.assert_allclose(
+        predictive.std**2, predictive.epistemic**2 + predictive.aleatoric**2, rtol=1e-5
+    )
+    assert predictive.epistemic.min() > 0
+
+
+def test_log_prob_is_the_log_of_the_mean_density(posterior):
+    expected = np.log(twins(posterior).pdf(Y).mean(axis=0))
+    found = posterior.predict(X, num_draws=DRAWS).log_prob(Y)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    # Far out, where every density underflows, its logarithm does not.
+    assert np.isfinite(posterior.predict(X, num_draws=DRAWS).log_prob(Y + 1e3)).all()
+
+
+def test_quantiles_are_those_of_the_mixture(posterior):
+    predictive, each = posterior.predict(X, num_draws=DRAWS), twins(posterior)
+    np.testing.assert_allclose(predictive.cdf(Y), each.cdf(Y).mean(axis=0), atol=1e-4)
+    for q in (0.001, 0.05, 0.5, 0.95):
+        found = predictive.quantile(q)
+        np.testing.assert_allclose(each.cdf(found).mean(axis=0), q, rtol=1e-3, atol=1e-6)
+    lower, upper = predictive.interval(0.9)
+    np.testing.assert_array_equal(lower, predictive.quantile(0.05))
+    assert np.all(lower < upper)
+
+
+def test_absolute_errors_are_of_single_draws(posterior):
+    found = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
+    expected = np.abs(Y - twins(posterior).mean()).mean(axis=0)
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    assert sx.metrics.paper_rmse(found) > sx.metrics.mae(Y, twins(posterior).mean().mean(axis=0))
+
+
+def test_samples_follow_the_distribution(posterior):
+    predictive = posterior.predict(X[:4], num_draws=2000)
+    samples = predictive.sample(jax.random.key(5), 2000)
+    assert samples.shape == (2000, 4)
+    for row in range(4):
+        # Each sample is of a draw of its own, so two sets of 2,000 draws are compared.
+        ordered = np.sort(samples[:, row])[::50]
+        below = posterior.predict(np.repeat(X[row : row + 1], 40, axis=0), num_draws=2000)
+        gap = np.abs(below.cdf(ordered) - (np.arange(40) * 50 + 1) / 2000).max()
+        assert gap < 1.63 * np.sqrt(2 / 2000)
+    # Rows that are alike have the same distribution, not the same samples.
+    twins_of_one_row = posterior.predict(X[[0, 0]]).sample(jax.random.key(5), 5)
+    assert np.all(twins_of_one_row[:, 0] != twins_of_one_row[:, 1])
+
+
+def constants(places):
+    """Networks that put out one number each, whatever the input, with noise of scale one."""
+    network = eqx.nn.Linear(1, "scalar", key=KEY)
+    network = eqx.tree_at(lambda n: n.weight, network, jnp.zeros((1, 1)))
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(1.0))
+    return [eqx.tree_at(lambda m: m.network.bias, model, jnp.array([p])) for p in places]
+
+
+def ensemble_of(places):
+    models = constants(places)
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(OneNetwork, models))
+    return Ensemble(stacked, len(places)), np.zeros((len(places), 1))
+
+
+def chains_of(places):
+    """Two chains, with half of the places each."""
+    models = constants(places)
+    forms = [sx.MCMC().unknowns(model).form() for model in models]
+    positions = jnp.stack([ravel_pytree(form)[0] for form in forms]).reshape(
+        2, len(places) // 2, -1
+    )
+    bits = jnp.zeros((*positions.shape[:2], 0), bool)
+    unknowns = sx.MCMC().unknowns(models[0])
+    networks = SampledNetworks(models[0], unknowns, positions, bits, jnp.zeros((1, 1)))
+    return networks, np.zeros((2, len(places) // 2))
+
+
+def mixture_crps(y, places):
+    """That of an even mixture of `N(place, 1)`, in closed form (Grimit et al. 2006)."""
+
+    def distance(mean, deviation):
+        """`E|X|` of a normal number."""
+        z = mean / deviation
+        return deviation * (2 * st.norm.pdf(z) + z * (2 * st.norm.cdf(z) - 1))
+
+    apart = places[:, None] - places[None]
+    return distance(y - places, 1.0).mean() - 0.5 * distance(apart, np.sqrt(2)).mean()
+
+
+@pytest.mark.parametrize("build", [ensemble_of, chains_of])
+@pytest.mark.parametrize("num", [2, 3, 4])
+def test_crps_of_few_samples_is_unbiased(build, num):
+    """Samples that went round the members were further apart than two of the mixture are."""
+    places = np.array([-3.0, 0.0, 1.0, 4.0])
+    networks, objective = build(places)
+    history = History(objective, np.zeros((len(objective), 0)), {})
+    scaling = Scaling(np.zeros(1), np.ones(1), 0.0, 1.0)
+    posterior = sx.Posterior(networks, scaling, history, KEY)
+    times = 12_000 // num
+    samples = posterior.predict(np.zeros((1, 1))).sample(jax.random.key(num), num * times)
+    found = [sx.metrics.crps(np.array([1.5]), part) for part in samples.reshape(times, num, 1)]
+    error = np.std(found) / np.sqrt(times)
+    assert abs(np.mean(found) - mixture_crps(1.5, places)) < 4 * error
+
+
+def test_blocks_do_not_matter(gaussian, monkeypatch):
+    whole = gaussian.predict(X, num_draws=DRAWS)
+    results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
+    sizes, outputs = [], module._outputs
+
+    def spy(draw, num_outputs, indices, key, x):
+        sizes.append(len(x))
+        return outputs(draw, num_outputs, indices, key, x)
+
+    monkeypatch.setattr(module, "_outputs", spy)
+    monkeypatch.setattr(module, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
+    pieces = gaussian.predict(X, num_draws=DRAWS)
+    again = pieces.mean, pieces.std, pieces.log_prob(Y), pieces.quantile(0.3)
+    assert set(sizes) == {7}
+    for one, other in zip(results, again, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_memory_is_bounded_by_the_block(gaussian):
+    """A million rows by a thousand draws: what a block compiles to fits in 200 MB."""
+    rows = min(module.OUTPUTS_AT_A_TIME // 1000, module.ROWS_AT_A_TIME)
+    x = jnp.zeros((rows, 3), jnp.float32)
+    regime = gaussian.predict(X)._regime
+    places = jnp.arange(1000)
+    draws, _ = module._outputs(regime.draw, 1, places, regime.key, x[:1])
+    outputs = jnp.zeros((1000, rows, 1), jnp.float32)
+    for program in (
+        module._outputs.lower(regime.draw, 1, places, regime.key, x),
+        module._summarise.lower(module._moments, draws, outputs),
+    ):
+        # Equinox wraps JAX's compiled program.
+        analysis = program.compile().compiled.memory_analysis()
+        assert analysis.temp_size_in_bytes + analysis.output_size_in_bytes < 200e6
+    assert rows >= 1000
+
+
+@pytest.mark.parametrize(
+    ("num_draws", "most", "together"),
+    [(100, 32, 25), (100, 2048, 100), (97, 32, 32), (1, 32, 1), (1000, 1, 1), (64, 32, 32)],
+)
+def test_draws_go_in_groups_without_a_remainder_where_that_costs_little(num_draws, most, together):
+    assert module._group(num_draws, most) == together
+
+
+def test_one_program_of_networks_serves_all_statistics(gaussian):
+    module._outputs._cached.clear_cache()
+    predictive = gaussian.predict(X, num_draws=DRAWS)
+    _ = predictive.mean, predictive.log_prob(Y), predictive.cdf(Y), predictive.quantile(0.3)
+    assert module._outputs._cached._cache_size() == 1
+
+
+def test_predictions_repeat_and_keys_change_them(gaussian):
+    first = gaussian.predict(X[:3], num_draws=5).mean
+    np.testing.assert_array_equal(first, gaussian.predict(X[:3], num_draws=5).mean)
+    other = gaussian.predict(X[:3], num_draws=5, key=jax.random.key(9)).mean
+    assert np.all(first != other)
+    samples = gaussian.predict(X[:3]).sample(KEY, 2)
+    np.testing.assert_array_equal(samples, gaussian.predict(X[:3]).sample(KEY, 2))
+
+
+def test_counts():
+    counts = RNG.poisson(np.exp(0.5 + 0.5 * X[:, 0]))
+    posterior = fitted(sx.likelihoods.Poisson(), counts)
+    predictive = posterior.predict(X, num_draws=DRAWS)
+    rates = np.exp(components(posterior)[..., 0])
+    np.testing.assert_allclose(predictive.mean, rates.mean(axis=0), rtol=1e-3)
+    expected = np.log(st.poisson(rates).pmf(counts).mean(axis=0))
+    np.testing.assert_allclose(predictive.log_prob(counts), expected, rtol=1e-2, atol=1e-3)
+    median = predictive.quantile(0.5)
+    assert np.array_equal(median, np.round(median))
+    assert np.all(st.poisson(rates).cdf(median).mean(axis=0) >= 0.5 - 1e-3)
+    assert np.all(st.poisson(rates).cdf(median - 1).mean(axis=0) < 0.5 + 1e-3)
+
+
+def test_classes():
+    labels = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0.5)
+    posterior = fitted(sx.likelihoods.Categorical(3), labels, out_size=3)
+    predictive = posterior.predict(X, num_draws=DRAWS)
+    assert predictive.mean.shape == (60, 3)
+    np.testing.assert_allclose(predictive.mean.sum(axis=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(
+        predictive.log_prob(labels), np.log(predictive.mean[np.arange(60), labels]), rtol=1e-3
+    )
+    assert sx.metrics.accuracy(labels, predictive.mean) > 0.8
+    assert set(np.unique(predictive.sample(KEY, 5))) <= {0, 1, 2}
+    with pytest.raises(ValueError, match="no quantiles"):
+        predictive.interval(0.9)
+    with pytest.raises(ValueError, match="no absolute error"):
+        predictive.absolute_error(labels)
+
+
+def test_two_classes():
+    labels = (X[:, 0] > 0).astype(int)
+    predictive = fitted(sx.likelihoods.Bernoulli(), labels).predict(X)
+    assert sx.metrics.accuracy(labels, predictive.mean) > 0.85
+    np.testing.assert_allclose(
+        predictive.log_prob(labels),
+        np.log(np.where(labels, predictive.mean, 1 - predictive.mean)),
+        rtol=1e-3,
+        atol=1e-5,
+    )
+
+
+def test_bad_requests_are_refused(gaussian):
+    predictive = gaussian.predict(X)
+    for call, reason in [
+        (lambda: gaussian.predict(X, num_draws=0), "num_draws must be at least 1"),
+        (lambda: gaussian.predict(X[:, :2]), r"example of shape \(2,\)"),
+        (lambda: gaussian.predict(X[0]), r"example of shape \(\)"),
+        (lambda: predictive.log_prob(Y[:3]), r"y has 3 rows, the prediction 60"),
+        (lambda: predictive.log_prob(np.stack([Y, Y], 1)), "one target a row"),
+        (lambda: predictive.sample(0, 3), "key must be one PRNG key"),
+        (lambda: predictive.sample(KEY, 0), "num must be at least 1"),
+        (lambda: predictive.quantile([0.1, 0.9]), "one number in"),
+        (lambda: predictive.log_prob(np.full(60, np.nan)), "y is not finite at row 0"),
+        (lambda: predictive.quantile(1.0), r"one number in \(0, 1\)"),
+        (lambda: predictive.interval(90), r"must lie in \(0, 1\)"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            call()
+
+
+def test_large_offsets_keep_their_digits():
+    far = fitted(sx.likelihoods.Gaussian(), Y + 1e7)
+    near = fitted(sx.likelihoods.Gaussian(), Y)
+    gap = far.predict(X).mean - 1e7 - near.predict(X).mean
+    assert np.abs(gap).max() < 1e-2
+
+
+def test_rows_too_far_to_tell_are_refused(gaussian):
+    x = X.copy()
+    x[3, 1] = 1e30
+    with pytest.raises(ValueError, match=r"x is 1e\+30 at row 3, column 1, where the training"):
+        gaussian.predict(x)
+    # What a line gives at a thousand standard deviations is still what the model says.
+    x[3, 1] = 1e3
+    assert np.isfinite(gaussian.predict(x).std).all()
+
+
+def test_outputs_that_are_lost_are_refused():
+    raw = fitted(sx.likelihoods.Gaussian(), Y, standardize=False)
+    x = X.copy()
+    x[3, 1] = 1e30
+    predictive = raw.predict(x, num_draws=DRAWS)
+    for ask in (lambda: predictive.mean, lambda: predictive.log_prob(Y)):
+        with pytest.raises(ValueError, match="The network's output at row 3 of x is beyond"):
+            ask()
+    counts = fitted(sx.likelihoods.Poisson(), RNG.poisson(np.exp(0.5 + X[:, 0])))
+    x = X.copy()
+    x[2, 0] = 1e3
+    with pytest.raises(ValueError, match="The mean at row 2 of x is beyond"):
+        _ = counts.predict(x, num_draws=DRAWS).std
+
+
+def test_targets_that_cannot_be_used_are_refused(gaussian):
+    labels = fitted(sx.likelihoods.Bernoulli(), (X[:, 0] > 0).astype(int)).predict(X)
+    predictive = gaussian.predict(X, num_draws=DRAWS)
+    for call, reason in [
+        (lambda: labels.log_prob(np.full(60, 2**32)), "y is 4294967296 at row 0: Bernoulli"),
+        (lambda: predictive.log_prob(np.ma.masked_equal(Y, Y[5])), "y is masked at row 5"),
+        (lambda: predictive.cdf(np.where(np.arange(60) == 4, 1e200, Y)), r"y is 1e\+200 at row 4"),
+        (lambda: predictive.log_prob(["a"] * 60), "y must be real numbers"),
+    ]:
+        with pytest.raises(ValueError, match=reason):
+            call()
+
+
+def test_predictions_are_of_the_inputs_as_they_were(gaussian):
+    x = X.copy()
+    predictive = gaussian.predict(x, num_draws=DRAWS)
+    x[:] = 0.0
+    np.testing.assert_array_equal(predictive.mean, gaussian.predict(X, num_draws=DRAWS).mean)
+
+
+def test_no_rows_give_no_predictions(gaussian):
+    assert gaussian.predict(X[:0]).mean.shape == (0,)
