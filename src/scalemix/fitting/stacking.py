@@ -90,21 +90,26 @@ def default_candidates(
     prior: Prior,
     method: VariationalEM,
     likelihoods: Sequence[Likelihood] | None = None,
+    temperatures: Sequence[float] = TEMPERATURES,
 ) -> list[Candidate]:
     """Three temperatures for each likelihood; for a real target, two floors of Student-t noise.
 
     The noise is one for each input, so that the network needs two outputs. A high floor keeps an
     overfitted network from being sure of itself; a low one lets noiseless targets be matched.
     """
-    if likelihoods is None:
-        likelihoods = [StudentT(4.0, floor=floor, per_input=True) for floor in FLOORS]
+    likelihoods = noisy_likelihoods() if likelihoods is None else likelihoods
     return [
         Candidate(
             Model(network, prior, likelihood), dataclasses.replace(method, temperature=temperature)
         )
         for likelihood in likelihoods
-        for temperature in TEMPERATURES
+        for temperature in temperatures
     ]
+
+
+def noisy_likelihoods(floors: Sequence[float] = FLOORS) -> list[Likelihood]:
+    """Student-t noise of a real target, of its own for each input, one likelihood for each floor."""
+    return [StudentT(4.0, floor=floor, per_input=True) for floor in floors]
 
 
 def fit_stacked(
