@@ -21,8 +21,8 @@ from scalemix.inference.training.objectives import OBJECTIVES
 
 
 def test_every_name_stands_for_something():
-    assert PRIOR_NAMES == tuple(PRIORS)
-    assert MIXTURE_NAMES == tuple(MIXTURES)
+    assert tuple(PRIORS) == PRIOR_NAMES
+    assert tuple(MIXTURES) == MIXTURE_NAMES
     assert get_args(Objective) == get_args(ObjectiveName)
     assert set(get_args(Objective)) == set(OBJECTIVES)
 

@@ -1,1 +1,1 @@
-"""Fits: one, many at once, ensembles whose settings the data choose, and recipes in plain values."""
+"""Fits: one, many at once, ensembles whose settings the data choose, and recipes."""

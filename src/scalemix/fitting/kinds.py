@@ -81,7 +81,7 @@ class Count:
     def check(self, name: str, value: Any) -> int | None:
         if value is None and self.may_be_open:
             return None
-        if not is_whole(value) or value < 1:
+        if value is None or not is_whole(value) or value < 1:
             raise SettingError(Mention(name), f" must be a positive whole number, got {value!r}.")
         return int(value)
 

@@ -14,7 +14,7 @@ from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
 from scalemix.fitting.front_door import fit
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
-from scalemix.fitting.stacking import TEMPERATURES, default_candidates, fit_stacked
+from scalemix.fitting.stacking import TEMPERATURES, Candidate, default_candidates, fit_stacked
 from scalemix.inference.training.em import VariationalEM
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
@@ -153,14 +153,16 @@ class Recipe(RecipeSettings):
             candidates, x, y, num_members=self.ensemble_size,
             num_trial_members=self.num_trial_members, **shared,
         )  # fmt: skip
-        trials = tuple(
-            Trial(
-                temperature=float(method.temperature),
-                noise_floor=getattr(model.likelihood, "floor", None),
-                weight=float(stacked.weights[i]),
-                score=float(stacked.scores[i]),
-                num_members=int(stacked.num_members[i]),
-            )
-            for i, (model, method) in enumerate(candidates)
-        )
-        return Fitted(stacked.posterior, trials)
+        fared = zip(candidates, stacked.weights, stacked.scores, stacked.num_members, strict=True)
+        return Fitted(stacked.posterior, tuple(_trial(*one) for one in fared))
+
+
+def _trial(candidate: Candidate, weight: float, score: float, num_members: int) -> Trial:
+    method: Any = candidate.method
+    return Trial(
+        temperature=method.temperature,
+        noise_floor=getattr(candidate.model.likelihood, "floor", None),
+        weight=float(weight),
+        score=float(score),
+        num_members=int(num_members),
+    )

@@ -55,96 +55,128 @@ class Setting:
     meaning: str
 
 
-def setting(default: Any, kind: Kind, meaning: str) -> Any:
-    """A field of `RecipeSettings`."""
-    return dataclasses.field(default=default, metadata={"setting": Setting(kind, meaning)})
+def _setting(kind: Kind, meaning: str) -> dict[str, Setting]:
+    return {"setting": Setting(kind, meaning)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RecipeSettings:
     """The fields of `scalemix.recipes.Recipe`, checked one by one."""
 
-    task: Task = setting(
-        "regression",
-        Choice(get_args(Task)),
-        "Whether the target is a real number or one of several classes.",
+    task: Task = dataclasses.field(
+        default="regression",
+        metadata=_setting(
+            Choice(get_args(Task)), "Whether the target is a real number or one of several classes."
+        ),
     )
-    prior: str = setting(
-        "ard-add",
-        Choice(PRIOR_NAMES),
-        'Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both '
-        '("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and '
-        '"ard-add" mean "ard".',
+    prior: str = dataclasses.field(
+        default="ard-add",
+        metadata=_setting(
+            Choice(PRIOR_NAMES),
+            'Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), '
+            'both ("ard-add"), or none ("drop-connect"). In layers that no path leads around, '
+            '"add" and "ard-add" mean "ard".',
+        ),
     )
-    mixture: str = setting(
-        "auto",
-        Choice(("auto", *MIXTURE_NAMES)),
-        'The family of the scales. "auto" is "bernoulli" for noise training and "inverse-gamma" '
-        "otherwise.",
+    mixture: str = dataclasses.field(
+        default="auto",
+        metadata=_setting(
+            Choice(("auto", *MIXTURE_NAMES)),
+            'The family of the scales. "auto" is "bernoulli" for noise training, and '
+            '"inverse-gamma" otherwise.',
+        ),
     )
-    mixture_parameters: Mapping[str, float] | None = setting(
-        None,
-        Parameters(),
-        "Parameters of the family by name, such as keep for Bernoulli scales. The others keep "
-        "their defaults.",
+    mixture_parameters: Mapping[str, float] | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Parameters(),
+            "Parameters of the family by name, such as keep for Bernoulli scales. The others "
+            "keep their defaults.",
+        ),
     )
-    inference: Inference = setting(
-        "em",
-        Choice(get_args(Inference)),
-        "Variational EM, training under noise (dropout and its relatives), or Markov chain Monte "
-        "Carlo.",
+    inference: Inference = dataclasses.field(
+        default="em",
+        metadata=_setting(
+            Choice(get_args(Inference)),
+            "Variational EM, training under noise (dropout and its relatives), or Markov "
+            "chain Monte Carlo.",
+        ),
     )
-    hidden: tuple[int, ...] = setting(
-        (50, 50),
-        Widths(),
-        "The width of each hidden layer. All are equal in a residual network.",
+    hidden: tuple[int, ...] = dataclasses.field(
+        default=(50, 50),
+        metadata=_setting(
+            Widths(), "The width of each hidden layer. All are equal in a residual network."
+        ),
     )
-    residual: bool = setting(
-        True, Flag(), "Whether every hidden layer but the first has a path around it."
+    residual: bool = dataclasses.field(
+        default=True,
+        metadata=_setting(Flag(), "Whether every hidden layer but the first has a path around it."),
     )
-    num_members: int | None = setting(
-        None,
-        Count(may_be_open=True),
-        "How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM, "
-        "and 8 otherwise.",
+    num_members: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "How many networks the ensemble has; for MCMC, how many chains run. By default 16 "
+            "for EM, and 8 otherwise.",
+        ),
     )
-    num_trial_members: int = setting(
-        4,
-        Count(),
-        "How many networks are fitted to try each combination of temperature and noise floor.",
+    num_trial_members: int = dataclasses.field(
+        default=4,
+        metadata=_setting(
+            Count(),
+            "How many networks are fitted to try each combination of temperature and noise floor.",
+        ),
     )
-    max_steps: int | None = setting(
-        None,
-        Count(may_be_open=True),
-        "Steps of training; for MCMC, steps of each chain, the first half of which adapt the "
-        "sampler. By default 14,000 for EM and 8,000 for noise training (17,000 and 10,000 for "
-        "more than 5,000 rows), and 4,000 for MCMC.",
+    max_steps: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "Steps of training; for MCMC, steps of each chain, the first half of which adapt "
+            "the sampler. By default 14,000 for EM and 8,000 for noise training (17,000 and "
+            "10,000 for more than 5,000 rows), and 4,000 for MCMC.",
+        ),
     )
-    batch_size: int | None = setting(
-        None,
-        Count(may_be_open=True),
-        "Rows in a step of training. By default 64, and 128 for more than 5,000 rows. Chains use "
-        "all rows.",
+    batch_size: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "Rows in a step of training. By default 64, and 128 for more than 5,000 rows. "
+            "Chains use all rows.",
+        ),
     )
-    learning_rate: float = setting(
-        1e-2, Positive(), "Where the rate of Adam starts. It falls to zero along a cosine."
+    learning_rate: float = dataclasses.field(
+        default=1e-2,
+        metadata=_setting(
+            Positive(), "Where the rate of Adam starts. It falls to zero along a cosine."
+        ),
     )
-    temperature: float | Literal["auto"] = setting(
-        "auto",
-        Positive(may_be_auto=True),
-        "How strongly EM weighs the prior; 1 is Bayes' rule. With \"auto\", held-out rows choose.",
+    temperature: float | Literal["auto"] = dataclasses.field(
+        default="auto",
+        metadata=_setting(
+            Positive(may_be_auto=True),
+            'How strongly EM weighs the prior; 1 is Bayes\' rule. With "auto", held-out rows '
+            "choose.",
+        ),
     )
-    noise_floor: float | Literal["auto"] = setting(
-        "auto",
-        Positive(may_be_auto=True),
-        'The least noise of a real target, in standard deviations of it. With "auto", held-out '
-        "rows choose for EM, and it is 0.001 otherwise. Classes have no such noise.",
+    noise_floor: float | Literal["auto"] = dataclasses.field(
+        default="auto",
+        metadata=_setting(
+            Positive(may_be_auto=True),
+            'The least noise of a real target, in standard deviations of it. With "auto", '
+            "held-out rows choose for EM, and it is 0.001 otherwise. Classes have no such "
+            "noise.",
+        ),
     )
-    objective: Objective = setting(
-        "tail_adaptive", Choice(get_args(Objective)), "What noise training maximises."
+    objective: Objective = dataclasses.field(
+        default="tail_adaptive",
+        metadata=_setting(Choice(get_args(Objective)), "What noise training maximises."),
     )
-    num_draws: int = setting(10, Count(), "Draws of the noise in each step of noise training.")
-    sampler: Sampler = setting("mclmc", Choice(get_args(Sampler)), "The sampler of MCMC.")
+    num_draws: int = dataclasses.field(
+        default=10, metadata=_setting(Count(), "Draws of the noise in each step of noise training.")
+    )
+    sampler: Sampler = dataclasses.field(
+        default="mclmc", metadata=_setting(Choice(get_args(Sampler)), "The sampler of MCMC.")
+    )
 
     def __post_init__(self):
         for name, known in settings_of(RecipeSettings).items():

@@ -108,7 +108,7 @@ def default_candidates(
 
 
 def noisy_likelihoods(floors: Sequence[float] = FLOORS) -> list[Likelihood]:
-    """Student-t noise of a real target, of its own for each input, one likelihood for each floor."""
+    """Student-t noise that depends on the input, with each of these floors."""
     return [StudentT(4.0, floor=floor, per_input=True) for floor in floors]
 
 
