@@ -1,5 +1,6 @@
 """scikit-learn estimators: `ScaleMixRegressor` and `ScaleMixClassifier`."""
 
-from scalemix.sklearn.estimators import ScaleMixClassifier, ScaleMixRegressor
+from scalemix.sklearn.classifier import ScaleMixClassifier
+from scalemix.sklearn.regressor import ScaleMixRegressor
 
 __all__ = ["ScaleMixClassifier", "ScaleMixRegressor"]
