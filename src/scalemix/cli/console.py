@@ -51,7 +51,7 @@ def complain(line: str) -> None:
     typer.echo(line, err=True)
 
 
-class Voice:
+class Terminal:
     """Where a command's words go: nowhere if it is to be quiet, never in the way of `--json`."""
 
     def __init__(self, *, quiet: bool, as_json: bool):

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 import typer
 
 from scalemix.cli.checkpoints import check_checkpoint, checkpoints_of, say_how_to_go_on
-from scalemix.cli.console import INTERRUPTED, Voice, guarded, print_table
-from scalemix.cli.models import Fitted, Source, check_output
+from scalemix.cli.console import INTERRUPTED, Terminal, guarded, print_table
+from scalemix.cli.models import Source, TableModel, check_output
 from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.training import build_recipe, train
 from scalemix.tables import learn_columns, read_table
@@ -122,7 +122,7 @@ def fit(
     Numbers are scaled and missing ones filled in, dates become days, words are one-hot encoded:
     all of it is remembered in the file, and said.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     for path in (output, report):
         if path is not None:
             check_output(path, data)
@@ -135,7 +135,7 @@ def fit(
         ignore=ignore or (), use=use or (), rows=source.split()[0], bins=bins,
     )  # fmt: skip
     for line in (*table.remarks, *columns.describe()):
-        voice.note(line)
+        terminal.note(line)
     recipe = build_recipe(
         task=columns.target.task, prior=prior, mixture=mixture, inference=inference, hidden=hidden,
         residual=residual, num_members=members, max_steps=steps, batch_size=batch_size,
@@ -143,24 +143,24 @@ def fit(
     )  # fmt: skip
     started = time.monotonic()
     try:
-        fitted = train(recipe, table, columns, source, voice, checkpoint, resume)
+        fitted = train(recipe, table, columns, source, terminal, checkpoint, resume)
     except KeyboardInterrupt:
         say_how_to_go_on(checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     fitted.save(output)
     for path in checkpoints_of(checkpoint):
         path.unlink(missing_ok=True)
-    voice.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
+    terminal.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
     if report is not None:
         from scalemix.cli.report import write
 
         # What is missing from the table has been said above.
-        write(report, fitted, table, Voice(quiet=True, as_json=as_json))
-        voice.note(f"report: {report}")
-    _show(voice, output, report, fitted)
+        write(report, fitted, table, Terminal(quiet=True, as_json=as_json))
+        terminal.note(f"report: {report}")
+    _show(terminal, output, report, fitted)
 
 
-def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> None:
+def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableModel) -> None:
     from scalemix.analysis.evaluation import MEASURES
 
     rows, held = fitted.source.counts
@@ -184,4 +184,4 @@ def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> No
         else:
             typer.echo("No rows were held out, so that there are no figures.")
 
-    voice.result(found, show)
+    terminal.result(found, show)

@@ -63,7 +63,7 @@ class Source:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
+class TableModel:
     """A posterior, and the table behind it."""
 
     posterior: "Posterior"
@@ -126,20 +126,20 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise InputError(f"{path}: there is no folder {str(path.parent)!r}.")
 
 
-def read_model(path: Path) -> Fitted:
-    """What `Fitted.save` wrote, or an `InputError`."""
+def read_model(path: Path) -> TableModel:
+    """What `TableModel.save` wrote, or an `InputError`."""
     from scalemix.posterior.storage import read
 
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     with as_input_errors():
         posterior, metadata = read(path)
-    fitted = Fitted(posterior, *parse_entry(path, metadata))
+    fitted = TableModel(posterior, *parse_entry(path, metadata))
     _check_ends(path, fitted)
     return fitted
 
 
-def _check_ends(path: Path, fitted: Fitted) -> None:
+def _check_ends(path: Path, fitted: TableModel) -> None:
     """Raise `InputError` unless the network takes the columns and predicts the target."""
     from scalemix.likelihoods import Categorical
     from scalemix.posterior.posterior import check_inputs

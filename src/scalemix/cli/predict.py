@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from scalemix._files import replacing
-from scalemix.cli.console import Voice, guarded, print_table
-from scalemix.cli.models import Fitted, check_output, read_model
+from scalemix.cli.console import Terminal, guarded, print_table
+from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
 from scalemix.tables import InputError, Table, read_table
 from scalemix.tables.cells import number, short
@@ -51,7 +51,7 @@ def predict(
     Of numbers: prediction, standard deviation, and the ends of the interval. Of classes: the most
     probable one, its probability, and the probabilities of all.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     if not 0 < interval < 1:
         raise InputError(f"--interval is a probability between 0 and 1, got {interval}.")
     if output is not None:
@@ -60,20 +60,20 @@ def predict(
             raise InputError(f"{output}: predictions are written as .csv or .parquet.")
     fitted, table = read_model(model), read_table(data)
     kept = {name: table.column(name) for name in keep or ()}
-    found = _predictions(fitted, table, interval, voice)
+    found = _predictions(fitted, table, interval, terminal)
     for name in kept:
         if name in found:
             raise InputError(f"--keep {name}: the result has a column of that name already.")
     cells = {**kept, **found}
     if not as_json if output is None else output.suffix.lower() in CSV:
-        cells = _without_formulas(cells, escape_formulas, voice)
+        cells = _without_formulas(cells, escape_formulas, terminal)
     if output is not None:
         _write(output, cells)
-        voice.note(f"{table.num_rows:,} predictions: {output}")
+        terminal.note(f"{table.num_rows:,} predictions: {output}")
         if as_json:
-            voice.result({"output": str(output), "rows": table.num_rows}, lambda: None)
+            terminal.result({"output": str(output), "rows": table.num_rows}, lambda: None)
     else:
-        voice.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
+        terminal.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
 
 
 @guarded
@@ -88,13 +88,13 @@ def evaluate(
 
     Of the very table that the model was fitted to, only the rows that were held out count.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
     table, tested_on = fitted.unseen(read_table(data))
-    _, _, figures = measure(fitted, table, voice)
+    _, _, figures = measure(fitted, table, terminal)
     from scalemix.analysis.evaluation import MEASURES
 
-    voice.result(
+    terminal.result(
         {"tested_on": tested_on, "rows": table.num_rows, "figures": figures},
         lambda: print_table(
             ["", tested_on, "meaning"],
@@ -104,7 +104,9 @@ def evaluate(
     )  # fmt: skip
 
 
-def measure(fitted: Fitted, table: Table, voice: Voice) -> tuple[Any, Any, dict[str, float]]:
+def measure(
+    fitted: TableModel, table: Table, terminal: Terminal
+) -> tuple[Any, Any, dict[str, float]]:
     """Inputs and targets of a table, and the figures of the predictions."""
     import jax
 
@@ -113,17 +115,17 @@ def measure(fitted: Fitted, table: Table, voice: Voice) -> tuple[Any, Any, dict[
     x, remarks = fitted.columns.encode(table)
     y = fitted.columns.target.encode(table)
     for remark in remarks:
-        voice.note(remark)
+        terminal.note(remark)
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
     classes = fitted.columns.target.classes is not None
     return x, y, find_figures(fitted.posterior.predict(x), y, classes=classes, key=key)
 
 
-def _predictions(fitted: Fitted, table: Table, probability: float, voice: Voice) -> Cells:
+def _predictions(fitted: TableModel, table: Table, probability: float, terminal: Terminal) -> Cells:
     x, remarks = fitted.columns.encode(table)
     for remark in remarks:
-        voice.note(remark)
+        terminal.note(remark)
     predictive = fitted.posterior.predict(x)
     mean, classes = predictive.mean, fitted.columns.target.classes
     if classes is not None:
@@ -142,7 +144,7 @@ def _predictions(fitted: Fitted, table: Table, probability: float, voice: Voice)
     }
 
 
-def _without_formulas(cells: Cells, escape: bool, voice: Voice) -> Cells:
+def _without_formulas(cells: Cells, escape: bool, terminal: Terminal) -> Cells:
     """The cells, escaped if asked for; otherwise as they are, and what is in them is said.
 
     As they are unless asked, for @name and +49 151 are values, by which programs join tables.
@@ -154,7 +156,7 @@ def _without_formulas(cells: Cells, escape: bool, voice: Voice) -> Cells:
     for name, column in cells.items():
         found = [cell for cell in (name, *column) if _is_formula(cell)]
         if found:
-            voice.note(
+            terminal.note(
                 f"{name!r}: a spreadsheet would run {len(found):,} cells as formulas, such as "
                 f"{short(found[0])}. They are copied as they are; --escape-formulas makes them text"
             )

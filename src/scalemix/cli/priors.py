@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from scalemix._files import replacing
-from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.models import check_output
 from scalemix.cli.options import Debug, Json
 
@@ -75,7 +75,7 @@ def priors(
         if plot:
             typer.echo(f"Picture: {output}")
 
-    Voice(quiet=False, as_json=as_json).result(said, show)
+    Terminal(quiet=False, as_json=as_json).result(said, show)
 
 
 def _noise_word(possible: bool, mixture: Any) -> str:
