@@ -13,7 +13,8 @@ from common import RESULTS, machine
 
 import scalemix as sx
 from scalemix.data.preparation import prepare
-from scalemix.fitting.stacking import Candidate, try_out
+from scalemix.fitting import Candidate
+from scalemix.fitting.trials import try_out
 from scalemix.reproduce.cells import STRUCTURES, WIDTH
 
 SETS = {

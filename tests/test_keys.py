@@ -15,7 +15,7 @@ from jax.extend.random import define_prng_impl, threefry_prng_impl
 
 import scalemix as sx
 from scalemix import _random
-from scalemix.fitting.stacking import Candidate
+from scalemix.fitting import Candidate
 from scalemix.networks import MLP
 
 USES = defaultdict(list)

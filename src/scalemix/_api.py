@@ -2,8 +2,7 @@
 
 from scalemix import data, likelihoods, mixtures, networks
 from scalemix.analysis import metrics
-from scalemix.fitting.front_door import fit, fit_many
-from scalemix.fitting.stacking import default_candidates, fit_stacked, fit_stacked_many
+from scalemix.fitting import default_candidates, fit, fit_many, fit_stacked, fit_stacked_many
 from scalemix.inference import MCMC, NoiseTraining, VariationalEM
 from scalemix.inference.training.engine import DivergenceError
 from scalemix.mixtures import (

@@ -7,7 +7,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.data.preparation import prepare
-from scalemix.fitting.stacking import Candidate
+from scalemix.fitting import Candidate
 from scalemix.networks import MLP
 from tests.fitting.common import KEY, X, Y, build, close, same
 

@@ -14,8 +14,9 @@ from jaxtyping import PRNGKeyArray, PyTree
 from scalemix import mixtures, networks
 from scalemix._random import check_key
 from scalemix.data.checks import check_weights
+from scalemix.fitting.candidates import FLOORS, TEMPERATURES, Candidate
 from scalemix.fitting.front_door import fit
-from scalemix.fitting.stacking import FLOORS, TEMPERATURES, Candidate, fit_stacked
+from scalemix.fitting.stacking import fit_stacked
 from scalemix.inference.training.em import VariationalEM
 from scalemix.inference.training.noise import NoiseTraining, ObjectiveName
 from scalemix.inference.training.objectives import OBJECTIVES
