@@ -1,5 +1,12 @@
 """scikit-learn estimators: `ScaleMixRegressor` and `ScaleMixClassifier`."""
 
-from scalemix.sklearn.estimators import ScaleMixClassifier, ScaleMixRegressor
+try:
+    from scalemix.sklearn.estimators import ScaleMixClassifier, ScaleMixRegressor
+except ModuleNotFoundError as error:
+    if error.name != "sklearn":
+        raise
+    raise ModuleNotFoundError(
+        'The estimators need scikit-learn: pip install "scalemix[sklearn]"', name="sklearn"
+    ) from None
 
 __all__ = ["ScaleMixClassifier", "ScaleMixRegressor"]
