@@ -2,6 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-mcmc benchmark-uci benchmark-peers clean
 
@@ -30,7 +31,7 @@ docs: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
 
 benchmark-noise: $(STAMP)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[benchmark]'
+	$(INSTALL) --group benchmark
 	$(BIN)/python benchmarks/noise_speed.py
 
 benchmark-em: $(STAMP)
@@ -55,7 +56,9 @@ benchmark-peers: $(STAMP) .venv-peer/.installed
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("scalemix needs Python 3.11 or later; %d.%d found. Try: make PYTHON=python3.11 ..." % v[:2])'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@# Older ones do not know dependency groups.
+	$(INSTALL) 'pip>=25.1'
+	$(INSTALL) --editable '.[all]' --group dev --group docs
 	@touch $(STAMP)
 
 clean:

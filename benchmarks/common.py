@@ -18,7 +18,9 @@ import numpy as np
 
 import scalemix as sx
 from scalemix.data.batches import Data, stack
-from scalemix.inference.training import compiled, loop
+from scalemix.inference.side_by_side import stack_fits
+from scalemix.inference.training import programs
+from scalemix.inference.training.chunks import Chunks
 from scalemix.inference.training.engine import Schedule
 
 HERE = Path(__file__).parent
@@ -71,14 +73,14 @@ def clock(work: Callable[[], object]) -> float:
 
 def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
     """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
-    programs = sx.fitting.front_door._stack([(method, model) for model in models])
+    starts = stack_fits([method] * len(models), models)
     data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
-    arrays, static = eqx.partition(programs, eqx.is_array)
+    arrays, static = eqx.partition(starts, eqx.is_array)
     schedule = Schedule(num_steps, method.batch_size, num_steps, 1, False)
     keys = jax.random.split(jax.random.key(0), len(models))
-    state = compiled.init(arrays, static, num_steps)
+    state = programs.init(arrays, static, num_steps)
     rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
-    program = loop._Chunks(arrays, static, data, rows, sets, schedule, keys)
+    program = Chunks(arrays, static, data, rows, sets, schedule, keys)
     program.run(state, 0, 1)
     return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
 

@@ -14,8 +14,9 @@ import numpy as np
 from common import RESULTS, machine, write_table
 
 import scalemix as sx
+from scalemix import Candidate
 from scalemix.data.preparation import prepare
-from scalemix.fitting.stacking import Candidate, try_out
+from scalemix.fitting.trials import try_out
 
 FILE = RESULTS / "em_settings.json"
 NUM_SPLITS, NUM_FOLDS, NUM_MEMBERS = 10, 4, 8
@@ -64,8 +65,8 @@ def measure(name: str) -> list[dict]:
         prepared, scaling = prepare(each[0].model, data.x[train], data.y[train], None, True)
         for fold in range(NUM_FOLDS):
             key = jax.random.fold_in(key, fold)
-            ((values, weight),) = try_out(
-                [each], [prepared], 2, 1 / NUM_FOLDS, key[None], key[None], progress=None
+            ((values, _, weight),) = try_out(
+                [each], [prepared], 2, 1 / NUM_FOLDS, key[None], key[None]
             )
             scores = np.average(values, axis=1, weights=weight) - np.log(scaling.y_scale)
             for row, score in zip(rows, scores, strict=True):

@@ -12,8 +12,9 @@ import jax
 from common import RESULTS, machine
 
 import scalemix as sx
+from scalemix import Candidate
 from scalemix.data.preparation import prepare
-from scalemix.fitting.stacking import Candidate, try_out
+from scalemix.fitting.trials import try_out
 from scalemix.reproduce.cells import STRUCTURES, WIDTH
 
 SETS = {

@@ -12,6 +12,7 @@ import numpy as np
 from common import RESULTS, measure_sets, write_table
 
 import scalemix as sx
+from scalemix.fitting.candidates import FLOORS, TEMPERATURES
 from scalemix.fitting.recipes import Recipe
 from scalemix.reproduce.published import DROPOUT
 
@@ -58,8 +59,8 @@ def measure(name: str) -> dict:
         )
     candidates = [
         {"dof": 4, "floor": floor, "temperature": temperature}
-        for floor in sx.fitting.stacking.FLOORS
-        for temperature in sx.fitting.stacking.TEMPERATURES
+        for floor in FLOORS
+        for temperature in TEMPERATURES
     ]
     return {
         "settings": chosen, "candidates": candidates, "fit_seconds": seconds, "splits": rows

@@ -1,10 +1,34 @@
 """The package's own names, and what importing it costs."""
 
+import importlib.metadata
 import subprocess
 import sys
 
 import scalemix
 from scalemix import _api
+
+# Where each can be imported from, whatever room it lives in: user code has these paths.
+PUBLIC_PATHS = {
+    "scalemix.data": "load",
+    "scalemix.inference": "lower_bound",
+    "scalemix.likelihoods": "Gaussian",
+    "scalemix.metrics": "rmse",
+    "scalemix.mixtures": "HalfCauchy",
+    "scalemix.networks": "MLP",
+    "scalemix.plots": "calibration",
+    "scalemix.posterior": "History",
+    "scalemix.pruning": "Pruned",
+    "scalemix.recipes": "Recipe",
+    "scalemix.relevance": "Relevance",
+    "scalemix.sklearn": "ScaleMixRegressor",
+    "scalemix.storage": "load",
+    "scalemix.structures": "ARD",
+}
+
+
+def run(code: str) -> None:
+    """Run code in a process in which nothing has been imported yet."""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_public_name_is_there_and_listed_once():
@@ -15,10 +39,42 @@ def test_every_public_name_is_there_and_listed_once():
     assert set(scalemix.__all__) <= set(dir(scalemix))
 
 
+def test_every_public_path_can_be_imported_by_itself():
+    # Each comes first in a state without any scalemix, so that none leans on another's imports.
+    run(
+        "import importlib, sys\n"
+        f"for path, name in {PUBLIC_PATHS}.items():\n"
+        "    for module in [m for m in sys.modules if m.partition('.')[0] == 'scalemix']:\n"
+        "        del sys.modules[module]\n"
+        "    module = importlib.import_module(path)\n"
+        "    assert hasattr(module, name), (path, name)\n"
+        "    assert name in getattr(module, '__all__', [name]), (path, name)\n"
+    )
+
+
 def test_jax_waits_until_a_name_is_asked_for():
-    code = (
+    run(
         "import sys, scalemix, scalemix.tables; assert 'jax' not in sys.modules; "
+        "assert scalemix.__version__ and 'jax' not in sys.modules; "
         "scalemix.ARD, scalemix.posterior.storage; assert 'jax' in sys.modules; "
         "assert not hasattr(scalemix, 'nothing') and not hasattr(scalemix, '__wrapped__')"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_library_does_without_its_extras():
+    extras = ["arviz", "blackjax", "matplotlib", "pandas", "pyarrow", "rich", "sklearn", "typer"]
+    run(
+        f"import sys; sys.modules.update(dict.fromkeys({extras})); import scalemix as sx; "
+        "[getattr(sx, name) for name in sx.__all__]; "
+        "import scalemix.recipes, scalemix.pruning, scalemix.relevance, scalemix.storage"
+    )
+
+
+def test_the_version_is_the_one_that_is_installed():
+    assert scalemix.__version__ == importlib.metadata.version("scalemix")
+
+
+def test_warnings_can_be_filtered_by_name():
+    names = [name for name in scalemix.__all__ if name.endswith("Warning")]
+    assert len(names) == 4
+    assert all(issubclass(getattr(scalemix, name), UserWarning) for name in names)

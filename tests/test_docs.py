@@ -1,4 +1,4 @@
-"""The code of the documentation runs as written, page by page."""
+"""The code of the documentation runs as written, page by page, and prints what the page shows."""
 
 import re
 import subprocess
@@ -7,27 +7,55 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import as_script, is_shown, read_blocks, split_output
+
 DOCS = Path(__file__).parent.parent / "docs"
-PAGES = {
-    str(page.relative_to(DOCS)): "\n".join(
-        re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
-    )
-    for page in sorted(DOCS.rglob("*.md"))
-}
+PAGES = {str(page.relative_to(DOCS)): read_blocks(page) for page in sorted(DOCS.rglob("*.md"))}
 
 
 def test_there_are_tutorials():
-    assert sum("sx.fit(" in code for code in PAGES.values()) >= 4
+    fits = [page for page, blocks in PAGES.items() if any("sx.fit(" in b.code for b in blocks)]
+    assert len(fits) >= 4
 
 
-@pytest.mark.parametrize("page", [page for page, code in PAGES.items() if code])
-def test_page_runs(page, tmp_path):
+def test_no_block_is_overlooked():
+    for page, blocks in PAGES.items():
+        text = (DOCS / page).read_text()
+        assert text.count("```python") == len(blocks), page
+        assert text.count("```text") == sum(bool(block.shown) for block in blocks), page
+
+
+@pytest.mark.parametrize("page", [page for page, blocks in PAGES.items() if blocks])
+def test_page_runs_and_prints_what_it_shows(page, tmp_path):
     # As a reader would run it: a process of its own, without the strictness of the tests.
     done = subprocess.run(
-        [sys.executable, "-c", PAGES[page]], cwd=tmp_path, capture_output=True, text=True,
-        check=False,
+        [sys.executable, "-c", as_script(PAGES[page])], cwd=tmp_path, capture_output=True,
+        text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    for block, printed in zip(PAGES[page], split_output(done.stdout), strict=True):
+        assert is_shown(printed, block.shown), f"{block.code}\nprints\n{printed}"
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown", "same"),
+    [
+        ("RMSE 0.62\n", "RMSE 0.65\n", True),
+        ("RMSE 0.62\n", "RMSE 0.95\n", False),
+        ("RMSE 0.62\n", "MAE 0.62\n", False),
+        ("a 1\nb 2\n", "a 1\n", False),
+        ("a   1\n", "a 1\n", True),
+        ("7 of 1,200\n", "7 of 1,100\n", True),
+        ("layers.0 1e-5\n", "layers.1 1e-5\n", False),
+        ("[0.001 0.98]\n", "[0.    0.99]\n", True),
+        ("took 15.3 ms\n", "took ...\n", True),
+        ("lost 15.3 ms\n", "took ...\n", False),
+        ("", "", True),
+        ("something\n", "", False),
+    ],
+)
+def test_what_counts_as_shown(printed, shown, same):
+    assert is_shown(printed, shown) is same
 
 
 def test_pictures_that_are_shown_are_there():

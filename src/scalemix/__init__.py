@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scalemix._api import *  # noqa: F403
 
+    __version__: str
+
 __all__ = [  # noqa: F405
     "ADD",
     "ARD",
@@ -13,12 +15,15 @@ __all__ = [  # noqa: F405
     "MCMC",
     "Bernoulli",
     "Beta",
+    "Candidate",
+    "ConvergenceWarning",
     "DivergenceError",
     "DropConnect",
     "Exponential",
     "Gamma",
     "Gaussian",
     "HalfCauchy",
+    "InputWarning",
     "InverseGamma",
     "InverseNakagami",
     "LogUniform",
@@ -27,7 +32,10 @@ __all__ = [  # noqa: F405
     "Posterior",
     "Predictive",
     "Rayleigh",
+    "ResumeWarning",
+    "Stacked",
     "Uniform",
+    "UselessFitWarning",
     "VariationalEM",
     "data",
     "default_candidates",
@@ -45,6 +53,8 @@ __all__ = [  # noqa: F405
 
 def __getattr__(name: str) -> Any:
     """A public name or a module. JAX is imported only now: `scalemix --help` does without."""
+    if name == "__version__":
+        return importlib.import_module("scalemix._versions").this_version()
     if not name.startswith("_"):
         api = importlib.import_module("scalemix._api")
         globals().update({public: getattr(api, public) for public in __all__})
@@ -54,4 +64,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, "__version__"})

@@ -1,11 +1,15 @@
-"""All public names. `scalemix/__init__.py` looks here when one is first asked for."""
+"""All public names. `scalemix/__init__.py` imports this when one is first asked for."""
 
 from scalemix import data, likelihoods, mixtures, networks
 from scalemix.analysis import metrics
+from scalemix.data.preparation import InputWarning
+from scalemix.fitting.candidates import Candidate, default_candidates
 from scalemix.fitting.front_door import fit, fit_many
-from scalemix.fitting.stacking import default_candidates, fit_stacked, fit_stacked_many
+from scalemix.fitting.stacking import Stacked, fit_stacked, fit_stacked_many
 from scalemix.inference import MCMC, NoiseTraining, VariationalEM
+from scalemix.inference.checkpoint import ResumeWarning
 from scalemix.inference.training.engine import DivergenceError
+from scalemix.inference.training.findings import UselessFitWarning
 from scalemix.mixtures import (
     Bernoulli,
     Beta,
@@ -20,6 +24,7 @@ from scalemix.mixtures import (
     Uniform,
 )
 from scalemix.model.model import Model
+from scalemix.posterior.diagnostics import ConvergenceWarning
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.storage import load
@@ -32,12 +37,15 @@ __all__ = [
     "MCMC",
     "Bernoulli",
     "Beta",
+    "Candidate",
+    "ConvergenceWarning",
     "DivergenceError",
     "DropConnect",
     "Exponential",
     "Gamma",
     "Gaussian",
     "HalfCauchy",
+    "InputWarning",
     "InverseGamma",
     "InverseNakagami",
     "LogUniform",
@@ -46,7 +54,10 @@ __all__ = [
     "Posterior",
     "Predictive",
     "Rayleigh",
+    "ResumeWarning",
+    "Stacked",
     "Uniform",
+    "UselessFitWarning",
     "VariationalEM",
     "data",
     "default_candidates",

@@ -25,6 +25,7 @@ from scalemix.inference import checkpoint
 from scalemix.inference.checkpoint import ResumeWarning
 from scalemix.inference.fingerprints import fingerprint
 from scalemix.inference.training import loop
+from scalemix.inference.training.chunks import Chunks
 from tests.fitting.common import KEY, METHOD, X, Y, build, reporting, same
 
 
@@ -376,7 +377,7 @@ def test_an_interrupt_at_any_point_resumes_to_the_same_run(moment, tmp_path, mon
     method = sx.NoiseTraining(steps=60, chunk_steps=10, num_draws=2, validation_fraction=0.3)
     path = tmp_path / "run.ckpt"
     whole = sx.fit(build(), X, Y, method, key=KEY)
-    place = {"chunk": (loop._Chunks, "run"), "score": (loop._Chunks, "score")}
+    place = {"chunk": (Chunks, "run"), "score": (Chunks, "score")}
     owner, name = place.get(moment, (loop, "_keep_best"))
     original, calls = getattr(owner, name), []
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.inference.training.jobs import ensemble_jobs
 from scalemix.networks import MLP
 from tests.fitting.common import KEY, METHOD, RNG, X, Y, build, close
 
@@ -73,7 +74,7 @@ def test_models_of_different_kinds_are_refused():
 
 
 def test_members_start_from_the_same_values_in_another_order():
-    jobs = sx.fitting.front_door.members(build(), sx.NoiseTraining(num_members=3), 0, KEY)
+    jobs = ensemble_jobs(build(), sx.NoiseTraining(), 0, KEY, 3)
     starts = [job.model.weights["layers.0"] for job in jobs]
     np.testing.assert_array_equal(starts[0], build().weights["layers.0"])
     for other in starts[1:]:

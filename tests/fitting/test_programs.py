@@ -9,14 +9,14 @@ import optax
 import pytest
 
 import scalemix as sx
-from scalemix.inference.training import compiled
+from scalemix.inference.training import programs
 from tests.fitting.common import KEY, METHOD, X, Y, build, close
 
 EM = sx.VariationalEM(steps=20, chunk_steps=10)
 
 
 def num_programs():
-    return compiled.run_chunk._cached._cache_size()
+    return programs.run_chunk._cached._cache_size()
 
 
 @pytest.mark.parametrize("method", [METHOD, EM], ids=lambda m: type(m).__name__)

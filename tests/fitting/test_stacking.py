@@ -11,13 +11,9 @@ from scipy.optimize import minimize
 from scipy.stats import norm, t
 
 import scalemix as sx
-from scalemix.fitting.stacking import (
-    Candidate,
-    _shortened,
-    apportion,
-    crossed_cdf,
-    stacking_weights,
-)
+from scalemix import Candidate
+from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
+from scalemix.fitting.trials import shorten
 from scalemix.networks import MLP
 from scalemix.posterior.calibration import ROWS_BELIEVED, score_spread, tail_probability
 
@@ -158,7 +154,7 @@ def test_calibrated_intervals_cover_what_they_say_though_the_rows_are_few():
 def test_trials_are_shorter_than_long_final_fits():
     def steps(share, **length):
         method = sx.VariationalEM(**length)
-        return _shortened(method, share, method.num_steps(320)).num_steps(240)
+        return shorten(method, share, method.num_steps(320)).num_steps(240)
 
     assert steps(0.3, steps=20_000) == 6_000
     assert steps(0.3, steps=10_000) == 4_000
@@ -262,6 +258,6 @@ def test_bad_arguments_are_refused():
 
 def test_a_warm_up_in_steps_is_the_same_share_of_a_trial():
     method = sx.VariationalEM(steps=20_000, warm_up=4_500)
-    short = _shortened(method, 0.3, 20_000)
+    short = shorten(method, 0.3, 20_000)
     assert (short.steps, short.warm_up) == (6_000, 1_350)
-    assert _shortened(dataclasses.replace(method, warm_up=0.2), 0.3, 20_000).warm_up == 0.2
+    assert shorten(dataclasses.replace(method, warm_up=0.2), 0.3, 20_000).warm_up == 0.2

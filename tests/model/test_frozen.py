@@ -12,7 +12,7 @@ import pytest
 import scalemix as sx
 from scalemix.data.preparation import InputWarning
 from scalemix.data.scaling import Scaling
-from scalemix.fitting.front_door import restart
+from scalemix.inference.training.jobs import restart
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior.networks import NoisyNetworks
 from scalemix.posterior.posterior import History

@@ -1,1 +1,4 @@
-"""Fits: one, many at once, ensembles whose settings the data choose, and recipes."""
+"""Fits: one, many at once, ensembles whose settings the data choose, and recipes.
+
+Nothing is imported here, so that the settings of recipes can be read without JAX.
+"""

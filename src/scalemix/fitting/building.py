@@ -7,9 +7,9 @@ from typing import Any
 from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix import mixtures, networks
+from scalemix.fitting.candidates import FLOORS, noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
-from scalemix.fitting.stacking import FLOORS, noisy_likelihoods
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.scales import have_maximum
 from scalemix.likelihoods import Categorical, Gaussian, Likelihood

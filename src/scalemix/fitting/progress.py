@@ -1,15 +1,16 @@
-"""A bar for people who wait."""
+"""A progress bar for people who wait."""
 
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tqdm import tqdm
 
-from scalemix.inference.training.loop import Progress
+from scalemix.inference.driver import Progress
 
 
 @contextmanager
-def bar(wanted: bool | None):
+def bar(wanted: bool | None) -> Iterator[Callable[[Progress], None] | None]:
     """A function to report progress to, or `None`; shown by default only on a terminal."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield None
@@ -17,6 +18,9 @@ def bar(wanted: bool | None):
     with tqdm(unit="step", dynamic_ncols=True, file=sys.stderr) as line:
 
         def report(progress: Progress) -> None:
+            if progress.step < line.n:
+                # A second part of the same fit has begun, such as chains after a warm start.
+                line.reset()
             line.total = progress.num_steps
             line.set_postfix(objective=f"{progress.objective:.4g}", refresh=False)
             line.update(progress.step - line.n)

@@ -12,9 +12,10 @@ from scalemix._random import check_key
 from scalemix.data.values import check_table, check_weights, count_classes
 from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
+from scalemix.fitting.candidates import TEMPERATURES, Candidate, default_candidates
 from scalemix.fitting.front_door import fit
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
-from scalemix.fitting.stacking import TEMPERATURES, Candidate, default_candidates, fit_stacked
+from scalemix.fitting.stacking import fit_stacked
 from scalemix.inference.training.em import VariationalEM
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture

@@ -1,115 +1,64 @@
 """Ensembles whose settings the training data choose: `fit_stacked`.
 
 A temperature or a noise floor that suits one table ruins another, and a part of the training data
-can tell. Every candidate is tried on that part, and the final ensemble has members of each in
-proportion to the weights with which their predictive distributions, mixed, explain it best:
+can tell which. Every candidate is tried on that part. The final ensemble has members of each in
+proportion to the weights with which their predictive distributions, mixed, explain it best
+(stacking of predictive distributions).
 
-    max_w  sum_n log sum_c w_c p_c(y_n | x_n)
-
-(stacking of predictive distributions). The trials of all candidates, and of all data sets, are one
-program; the final members are another. What such a mixture says of held-out rows that had no say in
-its weights also calibrates the intervals of the final ensemble (`scalemix.posterior.calibration`).
+The trials of all candidates, and of all data sets, are one program; the final members are another.
+The held-out rows also calibrate the intervals of the final ensemble, each of them under a mixture
+whose weights it had no say in (`scalemix.posterior.calibration`).
 """
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key, check_keys
-from scalemix.data.batches import Data, stack
-from scalemix.data.preparation import Standardize, hold_out, prepare
-from scalemix.fitting.findings import warn_of_useless_fits
-from scalemix.fitting.front_door import (
-    Job,
-    Method,
-    check_method,
-    common_steps,
-    members,
-    restart,
-    run_jobs,
-)
-from scalemix.inference.training.compiled import held_out_scores
-from scalemix.inference.training.em import VariationalEM
-from scalemix.likelihoods import Likelihood, StudentT
-from scalemix.model.model import Model
-from scalemix.model.prior import Prior
+from scalemix.data.preparation import Standardize, prepare
+from scalemix.fitting.candidates import Candidate
+from scalemix.fitting.front_door import check_method, check_resume
+from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
+from scalemix.fitting.progress import bar
+from scalemix.fitting.trials import shorten, try_out
+from scalemix.inference.driver import Control
+from scalemix.inference.training.jobs import Job, restart, run_jobs
+from scalemix.inference.training.settings import Training
 from scalemix.posterior.calibration import score_spread
 from scalemix.posterior.posterior import Posterior
 
 # Fewer held-out rows than this tell nothing, and all candidates count the same.
 LEAST_HELD_OUT = 10
-TEMPERATURES = (0.1, 0.3, 1.0)
-FLOORS = (1e-3, 0.1)
-ITERATIONS = 300
-# Parts of the held-out rows, each of which is scored under the mixture that the others choose.
-NUM_FOLDS = 5
-# Draws of each network by which held-out rows are scored. With few of them a wide posterior scores
-# worse than it predicts.
-NUM_SCORED = 64
-# Trials are no shorter than this, unless the final fits are: networks that have hardly begun to
-# learn are too unsure of everything, and say nothing of those that have.
-LEAST_TRIAL_STEPS = 4000
-
-
-class Candidate(NamedTuple):
-    """A model and a method of fitting it, on trial."""
-
-    model: Model
-    method: Method
-
-
-class HeldOut(NamedTuple):
-    """What each candidate says of held-out rows, (candidates, rows), and the rows' weights."""
-
-    log_prob: np.ndarray
-    cdf: np.ndarray
-    weight: np.ndarray
 
 
 class Stacked(NamedTuple):
-    """An ensemble, and how the candidates fared."""
+    """An ensemble, and how the candidates fared.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The ensemble.
+    weights : numpy.ndarray
+        Each candidate's share of the mixture that explains the held-out rows best.
+    scores : numpy.ndarray
+        Each candidate's own log-likelihood per held-out row, on the scale of the target. Not a
+        number where there were too few rows to hold out any.
+    num_members : numpy.ndarray
+        How many members of the ensemble are of each candidate.
+
+    Examples
+    --------
+    `fit_stacked` returns one.
+    """
 
     posterior: Posterior
     weights: np.ndarray
-    """Each candidate's share of the mixture that explains the held-out rows best."""
     scores: np.ndarray
-    """Each candidate's own log-likelihood per held-out row, on the scale of the target."""
     num_members: np.ndarray
-    """How many members of the ensemble are of each candidate."""
-
-
-def default_candidates(
-    network: PyTree,
-    prior: Prior,
-    method: VariationalEM,
-    likelihoods: Sequence[Likelihood] | None = None,
-    temperatures: Sequence[float] = TEMPERATURES,
-) -> list[Candidate]:
-    """Three temperatures for each likelihood; for a real target, two floors of Student-t noise.
-
-    The noise is one for each input, so that the network needs two outputs. A high floor keeps an
-    overfitted network from being sure of itself; a low one lets noiseless targets be matched.
-    """
-    likelihoods = noisy_likelihoods() if likelihoods is None else likelihoods
-    return [
-        Candidate(
-            Model(network, prior, likelihood), dataclasses.replace(method, temperature=temperature)
-        )
-        for likelihood in likelihoods
-        for temperature in temperatures
-    ]
-
-
-def noisy_likelihoods(floors: Sequence[float] = FLOORS) -> list[Likelihood]:
-    """Student-t noise that depends on the input, with each of these floors."""
-    return [StudentT(4.0, floor=floor, per_input=True) for floor in floors]
 
 
 def fit_stacked(
@@ -128,12 +77,56 @@ def fit_stacked(
     checkpoint: str | Path | None = None,
     resume: bool = False,
 ) -> Stacked:
-    """An ensemble of `num_members` fits, of candidates that a held-out part of the data chose.
+    """An ensemble of the candidates that a held-out part of the data chose.
 
-    Candidates are models of one kind, whose priors and likelihoods may differ in their numbers, and
-    methods that may differ in temperature. `num_trial_members` fits of each are tried on the share
-    `held_out` of the rows, and train for `trial_share` of the steps, or 4,000 if that is more and
-    there are so many: settings show their worth early. The final members are fitted to all rows.
+    Every candidate is tried on held-out rows. The final members are fitted to all rows.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+        Models of one kind, whose priors and likelihoods may differ in their numbers, with methods
+        that may differ in temperature.
+    x : array_like
+        The inputs, one row an example.
+    y : array_like
+        The targets.
+    key : PRNGKey
+        The key that decides everything random.
+    num_members : int, default 16
+        The size of the final ensemble.
+    num_trial_members : int, default 4
+        The number of fits of each candidate that are tried.
+    trial_share : float, default 0.3
+        The share of the steps that trials take, since settings show their worth early. It is 4,000
+        steps if that is more, but never more than the final fits take.
+    held_out : float, default 0.25
+        The share of the rows on which candidates are tried. Where that makes fewer than 10 rows,
+        all candidates count the same.
+    sample_weight : array_like, optional
+        As in `fit`.
+    standardize : bool or "target", default True
+        As in `fit`.
+    progress : bool, optional
+        As in `fit`.
+    checkpoint : path, optional
+        As in `fit`. The trials have a file of their own beside it, which ends in `.trial`.
+    resume : bool, default False
+        As in `fit`.
+
+    Returns
+    -------
+    Stacked
+        The ensemble, and how the candidates fared.
+
+    Examples
+    --------
+    >>> from scalemix import Candidate
+    >>> candidates = [
+    ...     Candidate(model, sx.VariationalEM(steps=20, temperature=t)) for t in (0.1, 1.0)
+    ... ]
+    >>> stacked = sx.fit_stacked(candidates, x, y, key=key, num_members=3, num_trial_members=1)
+    >>> len(stacked.posterior.members), int(stacked.num_members.sum())
+    (3, 3)
     """
     return fit_stacked_many(
         [candidates], [x], [y], keys=check_key(key, "key")[None], num_members=num_members,
@@ -159,10 +152,56 @@ def fit_stacked_many(
     checkpoint: str | Path | None = None,
     resume: bool = False,
 ) -> list[Stacked]:
-    """`fit_stacked` of several data sets at once: `candidates[i]`, `xs[i]`, `ys[i]`, `keys[i]`."""
+    """`fit_stacked` of several data sets at once.
+
+    Parameters
+    ----------
+    candidates : sequence of sequences of Candidate
+        The candidates for each data set.
+    xs, ys : sequence of array_like
+        The inputs and the targets of each data set.
+    keys : PRNGKey
+        One key for each data set.
+    num_members : int, default 16
+        As in `fit_stacked`.
+    num_trial_members : int, default 4
+        As in `fit_stacked`.
+    trial_share : float, default 0.3
+        As in `fit_stacked`.
+    held_out : float, default 0.25
+        As in `fit_stacked`.
+    sample_weights : sequence of array_like, optional
+        The weights of the rows of each data set.
+    standardize : bool or "target", default True
+        As in `fit`.
+    progress : bool, optional
+        As in `fit`.
+    checkpoint : path, optional
+        As in `fit_stacked`: the files are those of all data sets together.
+    resume : bool, default False
+        As in `fit`.
+
+    Returns
+    -------
+    list of Stacked
+        One for each data set.
+
+    Examples
+    --------
+    >>> from scalemix import Candidate
+    >>> candidates = [Candidate(model, sx.VariationalEM(steps=20))]
+    >>> both = sx.fit_stacked_many(
+    ...     [candidates] * 2, [x, x], [y, -y], keys=jax.random.split(key, 2), num_members=2,
+    ...     num_trial_members=1,
+    ... )
+    >>> [stacked.num_members.tolist() for stacked in both]
+    [[2], [2]]
+    """
     num = len(xs)
     keys = check_keys(keys, num)
     _check(candidates, num_members, num_trial_members, trial_share, held_out)
+    trial_file = None if checkpoint is None else f"{checkpoint}.trial"
+    check_resume(checkpoint, resume, f"{checkpoint}.trial")
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = [
         prepare(options[0].model, x, y, weight, standardize)
@@ -173,21 +212,22 @@ def fit_stacked_many(
     trial_keys, final_keys, split_keys, predict_keys = jax.vmap(
         lambda key: jax.random.split(key, 4), out_axes=1
     )(keys)
-    files = (f"{checkpoint}.trial", checkpoint) if checkpoint is not None else (None, None)
+    method = candidates[0][0].method
     shares = [np.full(len(options), 1 / len(options)) for options in candidates]
     scores = [np.full(len(options), np.nan) for options in candidates]
     spreads = [1.0] * num
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
-        total = common_steps(candidates[0][0].method, [len(one.y) for one in data])
+        total = method.common_steps([len(one.y) for one in data])
         trials = [
-            [Candidate(model, _shortened(method, trial_share, total)) for model, method in options]
+            [Candidate(model, shorten(method, trial_share, total)) for model, method in options]
             for options in candidates
         ]
-        found = try_out(
-            trials, data, num_trial_members, held_out, trial_keys, split_keys,
-            progress=progress, checkpoint=files[0], resume=resume,
-        )  # fmt: skip
-        for i, (log_prob, cdf, weight) in enumerate(found):
+        with bar(progress) as report:
+            tried = try_out(
+                trials, data, num_trial_members, held_out, trial_keys, split_keys,
+                _control(report, trial_file, resume),
+            )  # fmt: skip
+        for i, (log_prob, cdf, weight) in enumerate(tried):
             shares[i] = stacking_weights(log_prob, weight)
             scores[i] = np.average(log_prob, axis=1, weights=weight) - np.log(scalings[i].y_scale)
             if candidates[i][0].model.likelihood.continuous_units:
@@ -199,110 +239,21 @@ def fit_stacked_many(
         for keys in [jax.random.split(final_keys[i], num_members)]
         for m, which in enumerate(np.repeat(np.arange(len(options)), count).tolist())
     ]
-    ran = run_jobs(jobs, data, None, progress=progress, checkpoint=files[1], resume=resume)
-    ensemble = dataclasses.replace(candidates[0][0].method, num_members=num_members)
+    with bar(progress) as report:
+        control = _control(report, checkpoint, resume)
+        outcome = run_jobs(jobs, method.schedule(data), data, control=control).outcome(num_members)
     posteriors = [
-        eqx.tree_at(
-            lambda posterior: posterior.score_spread,
-            ran.posterior(i, ensemble, scalings[i], predict_keys[i]),
-            spreads[i],
-        )
-        for i in range(num)
-    ]
-    warn_of_useless_fits(ran.outcome, jobs, data, posteriors)
-    return [Stacked(*found) for found in zip(posteriors, shares, scores, counts, strict=True)]
-
-
-def try_out(
-    candidates: Sequence[Sequence[Candidate]],
-    data: list[Data],
-    num_trial_members: int,
-    fraction: float,
-    trial_keys: PRNGKeyArray,
-    split_keys: PRNGKeyArray,
-    **run: Any,
-) -> list[HeldOut]:
-    """For each data set, what each candidate, fitted to the other rows, says of those held out."""
-    parts = [hold_out(one, fraction, key) for one, key in zip(data, split_keys, strict=True)]
-    held_out = stack([part for _, part in parts])
-    jobs = [
-        job
-        for i, options in enumerate(candidates)
-        for c, (model, method) in enumerate(options)
-        for job in members(
-            model,
-            dataclasses.replace(method, num_members=num_trial_members),
-            i,
-            jax.random.fold_in(trial_keys[i], c),
+        Posterior(one.networks, scaling, one.history, key, spread)
+        for one, scaling, key, spread in zip(
+            outcome.inferred, scalings, predict_keys, spreads, strict=True
         )
     ]
-    ran = run_jobs(jobs, [part for part, _ in parts], None, **run)
-    which = np.array([job.which for job in jobs])
-    keys = jnp.stack([job.key for job in jobs])
-    log_prob, cdf = (
-        values.reshape(len(values) // num_trial_members, num_trial_members, -1)
-        for values in held_out_scores(
-            ran.programs, ran.outcome.state, held_out, which, keys, NUM_SCORED
-        )
-    )
-    # The members of a candidate are mixed, as those of the final ensemble will be.
-    log_prob = np.logaddexp.reduce(log_prob, axis=1) - np.log(num_trial_members)
-    cdf = np.mean(cdf, axis=1)
-    found, first = [], 0
-    for i, options in enumerate(candidates):
-        seen, mine = held_out.weight[i] > 0, slice(first, first + len(options))
-        found.append(HeldOut(log_prob[mine, seen], cdf[mine, seen], held_out.weight[i][seen]))
-        first += len(options)
-    return found
+    outcome.warn(posteriors)
+    return [Stacked(*one) for one in zip(posteriors, shares, scores, counts, strict=True)]
 
 
-def _shortened(method: Method, share: float, total: int) -> Method:
-    """The method with this share of all its steps, as long as they are enough."""
-    steps = min(total, max(round(share * total), LEAST_TRIAL_STEPS))
-    method = dataclasses.replace(
-        method, steps=steps, epochs=None, chunk_steps=min(method.chunk_steps, steps)
-    )
-    warm_up = getattr(method, "warm_up", 0.0)
-    if isinstance(warm_up, int):
-        # A number of steps is the same share of a shorter run.
-        method = dataclasses.replace(method, warm_up=round(warm_up * steps / total))
-    return method
-
-
-def stacking_weights(log_probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """The mixture of candidates under which the rows are most likely.
-
-    `log_probs` is (candidates, rows). The problem is concave; these are the steps of expectation
-    maximisation for the shares of a mixture, each of which can only improve on the last.
-    """
-    relative = np.exp(log_probs - log_probs.max(axis=0))
-    shares = np.full(len(log_probs), 1 / len(log_probs))
-    for _ in range(ITERATIONS):
-        belongs = shares[:, None] * relative
-        shares = np.average(belongs / belongs.sum(axis=0), axis=1, weights=weight)
-    return shares
-
-
-def crossed_cdf(log_prob: np.ndarray, cdf: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Each row's `cdf` under the mixture that the other rows choose, fold by fold.
-
-    Rows that chose the mixture lie better in it than new ones will: spreads measured on them are
-    too small, and intervals too narrow by as much as several points of coverage.
-    """
-    folds = np.arange(len(weight)) % NUM_FOLDS
-    crossed = np.empty(len(weight))
-    for fold in range(NUM_FOLDS):
-        mine, others = folds == fold, folds != fold
-        crossed[mine] = stacking_weights(log_prob[:, others], weight[others]) @ cdf[:, mine]
-    return crossed
-
-
-def apportion(shares: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers in proportion to the shares, by largest remainders."""
-    exact = shares * total
-    counts = np.floor(exact).astype(int)
-    counts[np.argsort(counts - exact, kind="stable")[: total - counts.sum()]] += 1
-    return counts
+def _control(report: Any, checkpoint: str | Path | None, resume: bool) -> Control:
+    return Control(report, None if checkpoint is None else Path(checkpoint), resume=resume)
 
 
 def _check(
@@ -317,6 +268,11 @@ def _check(
             raise ValueError("fit_stacked needs one candidate or more, pairs of model and method.")
         for model, method in options:
             check_method(method, model)
+            if not isinstance(method, Training):
+                raise ValueError(
+                    f"fit_stacked takes methods of training, VariationalEM or NoiseTraining; got "
+                    f"{type(method).__name__}."
+                )
             if method.num_members != 1 or method.validation_fraction:
                 raise ValueError(
                     "fit_stacked says itself how many members there are and what is held out: "

@@ -8,7 +8,7 @@ import contextlib
 import json
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,7 +28,22 @@ MOST_NAMED = 8
 
 
 class ResumeWarning(UserWarning):
-    """A run goes on, but need not be bit for bit the one that was interrupted."""
+    """A run that was to continue need not be bit for bit the one that was interrupted.
+
+    Other versions of this library or its dependencies have begun it, or there is no checkpoint and
+    it starts from the beginning.
+    """
+
+
+def warn_if_none(paths: Sequence[Path]) -> None:
+    """Warn that a run starts from the beginning if none of the files to resume from exists."""
+    if not any(path.exists() for path in paths):
+        warnings.warn(
+            f"resume=True, but there is no checkpoint {paths[0]}: the run starts from the "
+            f"beginning.",
+            ResumeWarning,
+            stacklevel=5,
+        )
 
 
 def can_resume(path: Path, resume: bool) -> bool:

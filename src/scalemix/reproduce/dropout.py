@@ -10,10 +10,12 @@ import numpy as np
 from scalemix.data import Dataset
 from scalemix.data.batches import Data, stack
 from scalemix.data.preparation import hold_out, prepare
-from scalemix.fitting.front_door import Job, fit_many, run_jobs
-from scalemix.fitting.stacking import NUM_SCORED
+from scalemix.fitting.front_door import fit_many
+from scalemix.fitting.progress import bar
+from scalemix.fitting.trials import NUM_SCORED
 from scalemix.inference import NoiseTraining
-from scalemix.inference.training.compiled import held_out_scores
+from scalemix.inference.driver import Control
+from scalemix.inference.training.jobs import Job, run_jobs
 from scalemix.likelihoods import Gaussian
 from scalemix.mixtures import Bernoulli
 from scalemix.model.model import Model
@@ -98,13 +100,13 @@ def fit_dropout(
         keys=jnp.concatenate([keys] * len(names)),
         progress=progress,
     )
-    found = {}
+    fitted = {}
     for m, name in enumerate(names):
         mine = posteriors[m * num : (m + 1) * num]
         if KINDS[name].given_rows:
             mine = [given_rows(*one) for one in zip(mine, prepared, keys, strict=True)]
-        found[name] = Fitted(mine, [CHOICES[c] for c in best[name]])
-    return found
+        fitted[name] = Fitted(mine, [CHOICES[c] for c in best[name]])
+    return fitted
 
 
 def _options(num_inputs: int, key: Any) -> list[Model]:
@@ -130,7 +132,8 @@ def _try_out(
     """The score of each choice on held-out rows of training, (splits, choices) by method."""
     split_keys, trial_keys = (jax.random.split(jax.random.key(i), len(data)) for i in (3, 2))
     parts = [hold_out(one, fraction, key) for one, key in zip(data, split_keys, strict=True)]
-    train, held_out = (stack(sets) for sets in zip(*parts, strict=True))
+    train = [part for part, _ in parts]
+    held_out = stack([part for _, part in parts])
     # Methods that differ only in how they predict are tried by one fit.
     fits = dict.fromkeys(methods.values())
     jobs = [
@@ -138,21 +141,20 @@ def _try_out(
         for i, of_split in enumerate(options)
         for c, (method, model) in enumerate((m, model) for m in fits for model in of_split)
     ]
-    ran = run_jobs(jobs, [part for part, _ in parts], None, progress=progress)
+    with bar(progress) as report:
+        schedule = next(iter(fits)).schedule(train)
+        trained = run_jobs(jobs, schedule, train, control=Control(report))
     which = np.array([job.which for job in jobs])
-    keys = jnp.stack([job.key for job in jobs])
-    log_probs: dict[bool, Any] = {
-        False: held_out_scores(
-            ran.programs, ran.outcome.state, held_out, which, keys, NUM_SCORED
-        ).log_prob
-    }
+    log_probs: dict[bool, Any] = {False: trained.score_rows(held_out, NUM_SCORED).log_prob}
     if any(KINDS[name].given_rows for name in methods):
-        models = ran.programs[1].with_learned(ran.outcome.state.learned)
-        log_probs[True] = held_out_log_probs(models, train, held_out, which, keys)
-    found = {}
+        keys = jnp.stack([job.key for job in jobs])
+        log_probs[True] = held_out_log_probs(
+            trained.networks.model, stack(train), held_out, which, keys
+        )
+    scores = {}
     for name, method in methods.items():
         seen = held_out.weight[which] > 0
         means = np.sum(np.where(seen, log_probs[KINDS[name].given_rows], 0.0), axis=1)
         table = (means / seen.sum(axis=1)).reshape(len(data), len(fits), len(CHOICES))
-        found[name] = table[:, list(fits).index(method)]
-    return found
+        scores[name] = table[:, list(fits).index(method)]
+    return scores

@@ -1,6 +1,13 @@
 """scikit-learn estimators: `ScaleMixRegressor` and `ScaleMixClassifier`."""
 
-from scalemix.sklearn.classifier import ScaleMixClassifier
-from scalemix.sklearn.regressor import ScaleMixRegressor
+try:
+    from scalemix.sklearn.classifier import ScaleMixClassifier
+    from scalemix.sklearn.regressor import ScaleMixRegressor
+except ModuleNotFoundError as error:
+    if error.name != "sklearn":
+        raise
+    raise ModuleNotFoundError(
+        'The estimators need scikit-learn: pip install "scalemix[sklearn]"', name="sklearn"
+    ) from None
 
 __all__ = ["ScaleMixClassifier", "ScaleMixRegressor"]

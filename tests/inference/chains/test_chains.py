@@ -14,6 +14,8 @@ import scalemix as sx
 from scalemix.data.preparation import prepare
 from scalemix.inference.chains import loop as chains
 from scalemix.inference.chains.density import log_density
+from scalemix.inference.driver import Control
+from scalemix.inference.method import Problem
 from scalemix.networks import MLP
 from scalemix.posterior import predictive
 from scalemix.posterior.diagnostics import ConvergenceWarning
@@ -90,7 +92,8 @@ def test_chains_start_where_different_fits_ended(training):
     model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), prior, GAUSSIAN)
     method = dataclasses.replace(SHORT["mclmc"], warm_start=training(steps=400))
     prepared = [sx.data.preparation.prepare(model, SMALL_X, SMALL_Y, None, True)[0]]
-    starts = sx.fitting.front_door._trained_starts([model], method, prepared, KEY[None], False)
+    problem = Problem(model, method, prepared[0], KEY, KEY)
+    starts = method.starts_from_training([problem], Control())()
     first, second = np.asarray(starts.weights["layers.0"])[0]
     assert not np.allclose(first, second)
     # Each of the fits explains the data; the network as it came does not.

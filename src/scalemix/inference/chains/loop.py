@@ -1,11 +1,6 @@
-"""The compiled loop of Markov chains: many chains of many fits, chunk by chunk.
-
-As in the loop of the other engines, a step depends on the key and its number, not on where chunks
-begin, so that a run that was cut off and resumed is the run that was not.
-"""
+"""The loop of Markov chains: many chains of many fits, chunk by chunk."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import equinox as eqx
@@ -15,19 +10,19 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.data.batches import Data
-from scalemix.inference import checkpoint as checkpoints
-from scalemix.inference.chains.mcmc import MCMC
+from scalemix.inference.chains.chain import Chain
 from scalemix.inference.chains.sampler import Transition
+from scalemix.inference.driver import Control, Run, drive
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import DivergenceError
-from scalemix.inference.training.loop import Progress
 
 
-class Chains(NamedTuple):
-    """All that a run carries from chunk to chunk, and what it returns.
+class ChainsMemory(NamedTuple):
+    """All that chains carry from chunk to chunk, and so all that a checkpoint holds.
 
     Arrays have the leading axes (fits, chains). They are filled in place; nothing counts beyond
-    `done` steps.
+    `done` steps. The order of the fields is the order of the arrays in a checkpoint.
     """
 
     done: np.ndarray
@@ -37,109 +32,105 @@ class Chains(NamedTuple):
     bits: np.ndarray
     """(fits, chains, samples, inclusion variables)"""
     transitions: Transition
-    """(fits, chains, steps), warm-up and all."""
+    """(fits, chains, steps), those of the warm-up included."""
 
 
 def run(
-    method: MCMC,
+    method: Chain,
     models: PyTree,
     data: Data,
     num_rows: np.ndarray,
     keys: PRNGKeyArray,
-    *,
-    starts: PyTree | None = None,
-    report: Callable[[Progress], None] | None = None,
-    checkpoint: Path | None = None,
-    checkpoint_every: int = 10,
-    resume: bool = False,
-) -> Chains:
+    control: Control,
+    find_starts: Callable[[], PyTree] | None = None,
+) -> ChainsMemory:
     """Run the chains of models stacked on a leading axis, each with the data set of its place.
 
-    `starts` are models with two leading axes, fits and chains, whose values the chains begin with.
+    `find_starts` gives models with two leading axes, fits and chains, whose values the chains begin
+    with. A run that is resumed does not need them and does not ask.
     """
-    arrays, static = eqx.partition(models, eqx.is_array)
-    prints, resuming = {}, False
-    if checkpoint is not None:
+    return drive(_ChainsRun(method, models, data, num_rows, keys, find_starts), control)
+
+
+class _ChainsRun(Run[ChainsMemory]):
+    """Chains as the driver sees them."""
+
+    def __init__(
+        self,
+        method: Chain,
+        models: PyTree,
+        data: Data,
+        num_rows: np.ndarray,
+        keys: PRNGKeyArray,
+        find_starts: Callable[[], PyTree] | None,
+    ):
+        self.method, self.num_steps, self.chunk_steps = method, method.num_steps, method.chunk_steps
         sets = np.arange(len(num_rows))
-        prints = fingerprint((method, models), data, None, num_rows, sets, keys)
-        resuming = checkpoints.can_resume(checkpoint, resume)
-    data = jax.tree.map(jnp.asarray, data)
-    start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-    chain_keys = jax.vmap(lambda key: jax.random.split(key, method.num_chains))
-    start_keys, step_keys = chain_keys(start_keys), chain_keys(step_keys)
-    begin = eqx.filter_eval_shape if resuming else lambda f, *arguments: f(*arguments)
-    begun = None if starts is None else eqx.filter(starts, eqx.is_array)
-    memory = _blank(method, begin(_init, method, static, arrays, begun, data, start_keys))
-    if resuming:
-        assert checkpoint is not None
-        memory = checkpoints.read(checkpoint, memory, prints)
-    else:
-        _check_starts(memory.state)
-    num_data = float(np.asarray(data.weight).sum(axis=1).mean())
-    try:
-        while memory.done < method.num_steps:
-            # An interrupt may come at any point: what a chunk brings is taken over all at once.
-            memory = _advance(method, static, arrays, data, memory, step_keys)
-            if report is not None:
-                last = memory.transitions.log_density[..., memory.done - 1].mean() / num_data
-                report(Progress(int(memory.done), method.num_steps, float(last)))
-            num_chunks = -(-int(memory.done) // method.chunk_steps)
-            ended = memory.done == method.num_steps
-            if checkpoint is not None and (num_chunks % checkpoint_every == 0 or ended):
-                checkpoints.write(checkpoint, memory, prints)
-    except KeyboardInterrupt:
-        if checkpoint is not None:
-            checkpoints.write(checkpoint, memory, prints)
-        raise
-    return memory
+        self.identity = SideBySide(method, models), data, None, num_rows, sets, keys
+        self.arrays, self.static = eqx.partition(models, eqx.is_array)
+        self.data, self.find_starts = jax.tree.map(jnp.asarray, data), find_starts
+        self.num_data = float(np.asarray(data.weight).sum(axis=1).mean())
+        start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+        of_chains = jax.vmap(lambda key: jax.random.split(key, method.num_chains))
+        self.start_keys, self.step_keys = of_chains(start_keys), of_chains(step_keys)
 
+    def fingerprint(self) -> dict[str, str]:
+        return fingerprint(*self.identity)
 
-def _blank(method: MCMC, state: PyTree) -> Chains:
-    position, bits = state.sampler.chain.position, state.bits
-    kept, stepped = (method.num_samples,), (method.num_steps,)
-    leading = position.shape[:2]
+    def begin(self, resuming: bool) -> ChainsMemory:
+        if resuming:
+            state = eqx.filter_eval_shape(_init, *self._start(None))
+        else:
+            starts = None if self.find_starts is None else self.find_starts()
+            state = _init(*self._start(starts))
+            _check_starts(state)
+        position, bits = state.sampler.chain.position, state.bits
+        kept, leading = (self.method.num_samples,), position.shape[:2]
 
-    def zeros(dtype) -> np.ndarray:
-        return np.zeros(leading + stepped, dtype)
+        def zeros(dtype) -> np.ndarray:
+            return np.zeros((*leading, self.num_steps), dtype)
 
-    real = position.dtype
-    return Chains(
-        done=np.zeros((), np.int64),
-        state=state,
-        positions=np.zeros(leading + kept + position.shape[2:], real),
-        bits=np.zeros(leading + kept + bits.shape[2:], bool),
-        transitions=Transition(zeros(real), zeros(real), zeros(real), zeros(bool), zeros(np.int32)),
-    )
+        real = position.dtype
+        return ChainsMemory(
+            done=np.zeros((), np.int64),
+            state=state,
+            positions=np.zeros(leading + kept + position.shape[2:], real),
+            bits=np.zeros(leading + kept + bits.shape[2:], bool),
+            transitions=Transition(
+                zeros(real), zeros(real), zeros(real), zeros(bool), zeros(np.int32)
+            ),
+        )
 
+    def _start(self, starts: PyTree | None) -> tuple:
+        begun = None if starts is None else eqx.filter(starts, eqx.is_array)
+        return self.method, self.static, self.arrays, begun, self.data, self.start_keys
 
-def _advance(
-    method: MCMC, static: PyTree, arrays: PyTree, data: Data, memory: Chains, keys: PRNGKeyArray
-) -> Chains:
-    """The memory one chunk later. A chunk does not straddle the end of the warm-up."""
-    done, thin = int(memory.done), method.thin
-    warming = done < method.num_warmup
-    end = method.num_warmup if warming else method.num_steps
-    count = min(_chunk_length(method), end - done)
-    state, positions, bits, transitions = _run_chunk(
-        method, static, arrays, data, memory.state, keys, jnp.int32(done), jnp.int32(count)
-    )
-    if not warming:
-        first, num = (done - method.num_warmup) // thin, count // thin
-        memory.positions[:, :, first : first + num] = np.asarray(positions)[:, :, :num]
-        memory.bits[:, :, first : first + num] = np.asarray(bits)[:, :, :num]
-    for kept, new in zip(memory.transitions, transitions, strict=True):
-        kept[:, :, done : done + count] = np.asarray(new)[:, :, :count]
-    return memory._replace(state=state, done=np.asarray(done + count))
+    def advance(self, memory: ChainsMemory) -> ChainsMemory:
+        """The memory one chunk later. A chunk does not straddle the end of the warm-up."""
+        method, done = self.method, int(memory.done)
+        warming = done < method.num_warmup
+        end = method.num_warmup if warming else method.num_steps
+        count = min(method.chunk_length, end - done)
+        state, positions, bits, transitions = _run_chunk(
+            method, self.static, self.arrays, self.data, memory.state, self.step_keys,
+            jnp.int32(done), jnp.int32(count),
+        )  # fmt: skip
+        if not warming:
+            first, num = (done - method.num_warmup) // method.thin, count // method.thin
+            memory.positions[:, :, first : first + num] = np.asarray(positions)[:, :, :num]
+            memory.bits[:, :, first : first + num] = np.asarray(bits)[:, :, :num]
+        for kept, new in zip(memory.transitions, transitions, strict=True):
+            kept[:, :, done : done + count] = np.asarray(new)[:, :, :count]
+        return memory._replace(state=state, done=np.asarray(done + count))
 
-
-def _chunk_length(method: MCMC) -> int:
-    # A whole number of samples.
-    return method.thin * max(1, method.chunk_steps // method.thin)
+    def objective(self, memory: ChainsMemory) -> float:
+        last = memory.transitions.log_density[..., int(memory.done) - 1]
+        return float(last.mean() / self.num_data)
 
 
 @eqx.filter_jit
 def _init(
-    method: MCMC, static: PyTree, arrays: PyTree, starts: PyTree | None, data: Data,
+    method: Chain, static: PyTree, arrays: PyTree, starts: PyTree | None, data: Data,
     keys: PRNGKeyArray,
 ) -> PyTree:  # fmt: skip
     def chain(arrays: PyTree, data: Data, key: PRNGKeyArray, as_it_is: Array) -> PyTree:
@@ -157,7 +148,7 @@ def _init(
 
 @eqx.filter_jit
 def _run_chunk(
-    method: MCMC, static: PyTree, arrays: PyTree, data: Data, state: PyTree, keys: PRNGKeyArray,
+    method: Chain, static: PyTree, arrays: PyTree, data: Data, state: PyTree, keys: PRNGKeyArray,
     start: Array, count: Array,
 ) -> tuple[PyTree, Array, Array, Transition]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program."""
@@ -185,7 +176,7 @@ def _run_chunk(
         )
         return state, positions, bits, transitions
 
-    length = _chunk_length(method)
+    length = method.chunk_length
     position, leading = state.sampler.chain.position, keys.shape
     slots = (*leading, length // method.thin)
     real = jnp.zeros((*leading, length), position.dtype)

@@ -3,38 +3,45 @@
 import dataclasses
 import importlib.util
 import math
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Callable, Sequence
+from typing import Literal, get_args
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._parameters import as_plain_numbers, is_number
-from scalemix.data.batches import Data
+from scalemix._random import side_key
+from scalemix.data.batches import Data, stack
 from scalemix.inference.chains import gibbs
+from scalemix.inference.chains import loop as chains_loop
+from scalemix.inference.chains.chain import Chain, ChainState
 from scalemix.inference.chains.density import log_density
 from scalemix.inference.chains.sampler import Sampler, Transition
 from scalemix.inference.chains.starts import climb, from_expanded, start
-from scalemix.inference.training.engine import Engine
+from scalemix.inference.driver import Control
+from scalemix.inference.method import Inferred, Method, Outcome, Problem
+from scalemix.inference.side_by_side import stack_fits, take
+from scalemix.inference.training.jobs import ensemble_jobs, run_jobs
 from scalemix.inference.training.settings import Training
 from scalemix.mixtures import Bernoulli
 from scalemix.model.model import Model
 from scalemix.model.prior import Parametrization
 from scalemix.model.unknowns import Unknowns
+from scalemix.posterior.diagnostics import warn_if_chains_disagree, warn_if_diverged
+from scalemix.posterior.networks import SampledNetworks
+from scalemix.posterior.posterior import History, Posterior
+
+# Training inputs at which chains are compared.
+NUM_PROBES = 50
 
 SamplerName = Literal["nuts", "mclmc"]
 
 
-class ChainState(NamedTuple):
-    """Where one chain is: its sampler's state, and the inclusion variables."""
-
-    sampler: Any
-    bits: Array
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class MCMC:
+class MCMC(Method, Chain):
     """Sample weights, scales and noise level together, in several chains side by side.
 
     For every proper prior. Each chain takes `num_warmup` steps to adapt and then `num_samples *
@@ -116,14 +123,9 @@ class MCMC:
         for package in ("blackjax", "arviz"):
             require_extra(package)
 
-    @property
-    def num_steps(self) -> int:
-        """Steps of each chain, warm-up and all."""
-        return self.num_warmup + self.num_samples * self.thin
-
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior that is not proper, or not to be had in this form."""
-        if isinstance(self.warm_start, Engine):
+        if isinstance(self.warm_start, Training):
             self.warm_start.check_model(model)
         for name, structure in model.structures.items():
             if not np.isfinite(structure.scale).all():
@@ -141,6 +143,73 @@ class MCMC:
                         f"The prior on {name!r} is Bernoulli: a weight that is switched off has no "
                         f"density in the hierarchical form. Use parametrization='expanded'."
                     )
+
+    @classmethod
+    def run(cls, problems: Sequence[Problem], control: Control) -> Outcome:
+        method = problems[0].method
+        for i, problem in enumerate(problems):
+            if problem.method != method:
+                raise ValueError(
+                    f"Chains that run together have the same settings: method {i} differs from "
+                    f"method 0. Fit them apart."
+                )
+        sets, keys = [p.data for p in problems], jnp.stack([p.key for p in problems])
+        fits = stack_fits([method] * len(problems), [p.model for p in problems])
+        ran = chains_loop.run(
+            method, fits.models, stack(sets), np.array([len(data.y) for data in sets]), keys,
+            control, method.starts_from_training(problems, control),
+        )  # fmt: skip
+        sampled = ran.positions, ran.bits, ran.transitions
+        inferred = [
+            method.inferred(take(fits.models, i), data, *take(sampled, i))
+            for i, data in enumerate(sets)
+        ]
+        return Outcome(inferred, _warn)
+
+    def starts_from_training(
+        self, problems: Sequence[Problem], control: Control
+    ) -> Callable[[], PyTree] | None:
+        """A function that trains models for the chains to start from, if that is asked for.
+
+        The models have two leading axes, fits and chains.
+        """
+        engine = self.warm_start
+        if isinstance(engine, bool):
+            return None
+        sets = [problem.data for problem in problems]
+        shape = len(problems), self.num_chains
+
+        def train() -> PyTree:
+            jobs = [
+                job
+                for i, p in enumerate(problems)
+                for job in ensemble_jobs(p.model, engine, i, side_key(p.key), self.num_chains)
+            ]
+            watched = Control(report=control.report)
+            models = run_jobs(jobs, engine.schedule(sets), sets, control=watched).networks.model
+            return jax.tree.map(
+                lambda leaf: leaf.reshape(shape + leaf.shape[1:]) if eqx.is_array(leaf) else leaf,
+                models,
+            )
+
+        return train
+
+    def inferred(
+        self, model: Model, data: Data, positions: np.ndarray, bits: np.ndarray, steps: Transition
+    ) -> Inferred:
+        """What the chains of one fit have sampled, with the best sample as the model."""
+        kept = steps.log_density[:, self.num_warmup :][:, self.thin - 1 :: self.thin]
+        best = np.unravel_index(kept.argmax(), kept.shape)
+        best_sample = jnp.asarray(positions[best]), jnp.asarray(bits[best])
+        model = self.unknowns(model).place(*best_sample).model
+        probes = data.x[np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int)]
+        networks = SampledNetworks(
+            model, self.unknowns(model), *map(jnp.asarray, (positions, bits, probes))
+        )
+        recorded = {name: v[:, self.num_warmup :] for name, v in steps._asdict().items()}
+        return Inferred(
+            networks, History(steps.log_density / data.weight.sum(), np.zeros(0), recorded)
+        )
 
     def unknowns(self, model: Model) -> Unknowns:
         """The coordinates that chains move in."""
@@ -189,6 +258,12 @@ class MCMC:
             inner = sampler.refresh(logdensity_fn, inner)
         inner, transition = sampler.step(logdensity_fn, inner, index, key)
         return ChainState(inner, bits), transition
+
+
+def _warn(posteriors: Sequence[Posterior]) -> None:
+    for posterior in posteriors:
+        warn_if_chains_disagree(posterior)
+        warn_if_diverged(posterior)
 
 
 def require_extra(package: str) -> None:

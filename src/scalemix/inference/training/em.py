@@ -11,7 +11,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._parameters import is_number
 from scalemix.data.batches import Batch, Data
-from scalemix.inference.training.engine import Engine, Step
+from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import lower_bound
 from scalemix.inference.training.scales import (
     Variances,
@@ -33,6 +33,7 @@ from scalemix.networks.gaussians import (
     run_with_weights,
 )
 from scalemix.networks.layouts import in_rows
+from scalemix.posterior.networks import GaussianNetworks
 
 # A step makes do with fewer draws than a score, which is compared with other scores.
 LEAST_SCORED = 8
@@ -65,17 +66,59 @@ class Bound(NamedTuple):
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True)
-class VariationalEM(Training, Engine):
-    """Learn a mean and a deviation for each weight, and the scales that they are best shrunk by.
+class VariationalEM(Training):
+    """Learn a mean and a deviation for each weight, with the prior's scales in closed form.
 
     For priors with a closed-form scale update: inverse gamma, half-Cauchy, log-uniform, exponential
-    (Rayleigh) and gamma. `num_draws` noisy passes estimate the likelihood, in pairs of opposite
-    noise where the number is even. `temperature` multiplies all that the prior says, and is one for
-    the posterior as Bayes has it. `num_sweeps` is the number of rounds between the groups of
-    ARD-ADD in a step, each from where the last step left them. `initial_deviation` is where every
-    weight's deviation starts. Over `warm_up`, a share of all steps below one or a whole number of
-    steps, the temperature rises from zero: a unit that the prior switches off before the likelihood
-    has found a use for it does not come back. Without it the prior prunes hardest.
+    (Rayleigh) and gamma.
+
+    Parameters
+    ----------
+    num_draws : int, default 2
+        The number of noisy passes that estimate the likelihood in each step. An even number is
+        drawn in pairs of opposite noise.
+    temperature : float, default 1.0
+        A factor on everything the prior says. One is the posterior as Bayes has it; less trusts
+        the data more.
+    num_sweeps : int, default 2
+        The number of rounds between the groups of scales of ARD-ADD in each step, starting from
+        where the last step left them.
+    initial_deviation : float, default 0.02
+        Where every weight's standard deviation starts.
+    warm_up : float or int, default 0.1
+        The time over which the temperature rises from zero: a share of all steps below one, or a
+        whole number of steps. A unit that the prior switches off before the likelihood has found a
+        use for it does not come back. With `warm_up=0` the prior prunes hardest.
+    steps : int, optional
+        The number of gradient steps. Give this or `epochs`; with neither it is 5,000.
+    epochs : float, optional
+        The length of training in passes over the data.
+    batch_size : int or None, default 32
+        The number of rows in each step; `None` takes all.
+    learning_rate : float or optax.Schedule, default 1e-2
+        Adam's rate, which falls to zero along a cosine, or a schedule of one's own.
+    optimizer : optax.GradientTransformation, optional
+        An optimiser in place of Adam, with a rate of its own.
+    validation_fraction : float, default 0.0
+        The share of the rows to hold out, to keep the best state and to stop early.
+    patience : int, default 10
+        The number of chunks without a better held-out score after which training stops.
+    chunk_steps : int, default 200
+        The number of steps between two looks at the run.
+    num_members : int, default 1
+        The size of the ensemble.
+    stream_above : int, default 2 GiB
+        Data of more bytes than this go to the device chunk by chunk.
+
+    See Also
+    --------
+    scalemix.inference.training.settings.Training : The settings from `steps` on in more words.
+
+    Examples
+    --------
+    >>> post = sx.fit(model, x, y, sx.VariationalEM(steps=20), key=key)
+    >>> sorted(post.networks.deviations)
+    ['layers.0', 'layers.1', 'layers.2']
     """
 
     num_draws: int = 2
@@ -271,3 +314,7 @@ class VariationalEM(Training, Engine):
             + jnp.max(jnp.exp(state.log_deviations[site.name]))
             for site in model.sites
         }
+
+    def networks(self, state: EMState, model: Model) -> GaussianNetworks:
+        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+        return GaussianNetworks(model.with_learned(state.learned), deviations, state.variances)

@@ -1,4 +1,4 @@
-"""What an engine is: how to infer, as pure functions of one model."""
+"""What an engine of training is: pure functions of one model, and how they end in networks."""
 
 import abc
 import dataclasses
@@ -9,6 +9,7 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.data.batches import Batch, Data
 from scalemix.inference.training.scoring import RowScores
+from scalemix.posterior.networks import Networks
 
 
 class Step(NamedTuple):
@@ -24,15 +25,11 @@ class Step(NamedTuple):
 
 
 class Engine(abc.ABC):
-    """How to infer: pure functions of one model, which the loop maps over many.
+    """How to train: pure functions of one model, which the loop maps over many.
 
     `state` is what the engine adjusts, `model` is what it started from. `num_data` is the number of
     training data, each counted as often as its weight says: the N of every mean.
     """
-
-    @abc.abstractmethod
-    def check_model(self, model: PyTree) -> None:
-        """Raise `ValueError` for a model that this engine cannot fit."""
 
     @property
     @abc.abstractmethod
@@ -41,7 +38,7 @@ class Engine(abc.ABC):
 
     @classmethod
     def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
-        """Engines for one program: what may differ between them, and does, turned into arrays."""
+        """Engines for one program: settings that may differ, and do, turned into arrays."""
         return list(engines)
 
     @abc.abstractmethod
@@ -69,20 +66,39 @@ class Engine(abc.ABC):
         key: PRNGKeyArray,
         num_draws: int | None = None,
     ) -> RowScores:
-        """What the state says of each row of data held out, by some draws or by so many."""
+        """What the state says of each held-out row, by `num_draws` draws or the engine's own."""
 
     @abc.abstractmethod
     def magnitudes(self, state: PyTree, model: PyTree, key: PRNGKeyArray) -> dict[str, Array]:
         """The largest value at each site, non-finite if any is, to find where a run diverged."""
 
+    @abc.abstractmethod
+    def networks(self, state: PyTree, model: PyTree) -> Networks:
+        """The distribution over networks that a final state stands for.
+
+        It must also work, element by element, where the arrays of both have a leading axis: the
+        members of an ensemble are kept like that.
+        """
+
 
 class DivergenceError(RuntimeError):
-    """The objective or a parameter is no longer finite."""
+    """Training or sampling met a number that is not finite.
+
+    The message says at which step, in which model and at which layer, and what to try.
+
+    Examples
+    --------
+    >>> try:
+    ...     sx.fit(model, x, y, sx.VariationalEM(steps=20, learning_rate=1e30), key=key)
+    ... except sx.DivergenceError as error:
+    ...     print(str(error).split(" at step")[0])
+    Training diverged
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """How long, on which batches, and what happens between chunks."""
+    """How long to train, on which batches, and what happens between chunks."""
 
     num_steps: int
     batch_size: int | None

@@ -11,18 +11,19 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.data.batches import Batch, Data
-from scalemix.inference.training.engine import Engine, Step
+from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import (
     OBJECTIVES,
     OF_DRAWS,
     Weighting,
     batch_sums,
-    evaluate,
     importance_weights,
+    objective_value,
 )
 from scalemix.inference.training.scoring import RowScores, score_rows
 from scalemix.inference.training.settings import Training
 from scalemix.model.model import Model
+from scalemix.posterior.networks import Networks, NoisyNetworks, OneNetwork
 
 ObjectiveName = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
 Sharing = Literal["example", "batch"]
@@ -37,23 +38,67 @@ class NoiseState(NamedTuple):
 
 @jax.tree_util.register_pytree_node_class
 @dataclasses.dataclass(frozen=True)
-class NoiseTraining(Training, Engine):
-    """Train the weights under noise drawn from the prior, by one of four objectives.
+class NoiseTraining(Training):
+    """Train the weights under noise drawn from the prior: dropout and its kin.
 
-    `lower_bound` is dropout as everyone knows it. `importance_weighted` is a tighter bound.
-    `tail_adaptive` weighs draws by rank. `hierarchical` has no noise in the network: the penalty
-    holds its effect.
+    All parameters but the first are best given by keyword.
 
-    `noise_sharing` says who shares a draw, `weighting` who weighs the draws. Unless given, they
-    follow the objective. For `importance_weighted` a draw is one for all rows of a batch, and the
-    batch weighs it as a whole: noise belongs to the weights, and that is a bound on the likelihood
-    of the batch with the noise averaged out. With `noise_sharing="example"` each row is a mixture
-    of its own, which is another model: see `scalemix.inference.training.objectives`. For the other
-    objectives each example has draws of its own, and weighs them for itself, as dropout is used.
+    Parameters
+    ----------
+    objective : str, default "lower_bound"
+        What training maximises.
 
-    With `record_weights` the posterior's history holds the importance weights of the last step of
-    every chunk; where steps take all rows, zeros stand for the rows that only fill them up to a
-    round number.
+        - `"lower_bound"`: the mean log-likelihood over draws, as in dropout.
+        - `"importance_weighted"`: a tighter bound, the log of the mean likelihood over draws.
+        - `"tail_adaptive"`: draws weighted by the rank of their likelihood.
+        - `"hierarchical"`: no noise in the network; the penalty holds its effect.
+    num_draws : int, default 10
+        The number of noise draws in each step. `"hierarchical"` needs none.
+    noise_sharing : {"example", "batch"}, optional
+        Who shares a draw: nobody, so that each example has draws of its own, or all rows of a
+        batch. Unless given it follows the objective: `"batch"` for `"importance_weighted"`, where
+        noise belongs to the weights and the bound is on the likelihood of the batch with the noise
+        averaged out; `"example"` for the others, as dropout is used. With `"importance_weighted"`
+        and `"example"` each row is a mixture of its own, which is another model: see
+        `scalemix.inference.training.objectives`.
+    weighting : {"example", "batch"}, optional
+        Who weighs the draws: each example for itself, or the batch as a whole. Unless given it is
+        the same as `noise_sharing`.
+    record_weights : bool, default False
+        Whether the posterior's history holds the importance weights of the last step of every
+        chunk. Where steps take all rows, zeros stand for the rows that only fill the batch up to a
+        round number.
+    steps : int, optional
+        The number of gradient steps. Give this or `epochs`; with neither it is 5,000.
+    epochs : float, optional
+        The length of training in passes over the data.
+    batch_size : int or None, default 32
+        The number of rows in each step; `None` takes all.
+    learning_rate : float or optax.Schedule, default 1e-2
+        Adam's rate, which falls to zero along a cosine, or a schedule of one's own.
+    optimizer : optax.GradientTransformation, optional
+        An optimiser in place of Adam, with a rate of its own.
+    validation_fraction : float, default 0.0
+        The share of the rows to hold out, to keep the best state and to stop early.
+    patience : int, default 10
+        The number of chunks without a better held-out score after which training stops.
+    chunk_steps : int, default 200
+        The number of steps between two looks at the run.
+    num_members : int, default 1
+        The size of the ensemble.
+    stream_above : int, default 2 GiB
+        Data of more bytes than this go to the device chunk by chunk.
+
+    See Also
+    --------
+    scalemix.inference.training.settings.Training : The settings from `steps` on in more words.
+
+    Examples
+    --------
+    >>> method = sx.NoiseTraining("tail_adaptive", num_draws=4, steps=20)
+    >>> post = sx.fit(model, x, y, method, key=key)
+    >>> post.predict(x).mean.shape
+    (40,)
     """
 
     objective: ObjectiveName = "lower_bound"
@@ -89,7 +134,7 @@ class NoiseTraining(Training, Engine):
 
     @property
     def sharing(self) -> Sharing:
-        """Who shares a draw, where the objective decides unless it was said."""
+        """Who shares a draw: what was asked for, or else what suits the objective."""
         if self.noise_sharing is not None:
             return self.noise_sharing
         by_batch = self.objective == "importance_weighted" and self.weighting != "example"
@@ -102,7 +147,7 @@ class NoiseTraining(Training, Engine):
         # An objective that is data can no longer decide who shares a draw.
         engines = [dataclasses.replace(engine, noise_sharing=engine.sharing) for engine in engines]
         names = [engine.objective for engine in engines]
-        # With one objective for all, its name: the others need not be computed.
+        # One objective for all stays a name, and the others need not be computed.
         if len(set(names)) == 1 or not set(names) <= set(OF_DRAWS):
             return engines
         first = engines[0]
@@ -161,7 +206,7 @@ class NoiseTraining(Training, Engine):
         def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
             current = model.with_learned(learned)
             values = self._log_likelihoods(current, batch, key)
-            objective = evaluate(
+            objective = objective_value(
                 self.objective, values, batch.weight, total=batch.total, weighting=weighting
             )
             negative = current.penalty(parametrization) / num_data - objective
@@ -181,8 +226,8 @@ class NoiseTraining(Training, Engine):
         if weighting == "batch":
             return importance_weights(self.objective, batch_sums(values, batch.weight)[:, None])
         # No draw counts for an example that only pads.
-        found = importance_weights(self.objective, values)
-        return jnp.where(batch.weight > 0, found, 0.0)
+        weights = importance_weights(self.objective, values)
+        return jnp.where(batch.weight > 0, weights, 0.0)
 
     def _log_likelihoods(self, model: Model, batch: Batch, key: PRNGKeyArray) -> Array:
         """`l[s, n]`: draws first, examples second."""
@@ -221,3 +266,7 @@ class NoiseTraining(Training, Engine):
     def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         learned = {site.name: site.weight(state.learned.network) for site in model.sites}
         return {name: jnp.max(jnp.abs(weight)) for name, weight in learned.items()}
+
+    def networks(self, state: NoiseState, model: Model) -> Networks:
+        learned = model.with_learned(state.learned)
+        return OneNetwork(learned) if self.deterministic else NoisyNetworks(learned)

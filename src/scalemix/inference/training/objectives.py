@@ -145,7 +145,7 @@ def importance_weights(objective: str | Array, log_likelihoods: Array) -> Array:
     return jnp.full_like(log_likelihoods, 1 / log_likelihoods.shape[0])
 
 
-def evaluate(
+def objective_value(
     objective: str | Array,
     log_likelihoods: Array,
     example_weights: Array | None = None,

@@ -1,28 +1,70 @@
-"""What all engines that train by gradient steps have in common."""
+"""The settings that all engines of training share, and how they run."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
+import numpy as np
 import optax
 from jaxtyping import PyTree
 
 from scalemix._parameters import as_plain_numbers, is_number
+from scalemix.data.batches import Data
+from scalemix.data.preparation import hold_out
 from scalemix.inference.digests import SameCode, by_what_it_does
+from scalemix.inference.driver import Control
+from scalemix.inference.method import Method, Outcome, Problem
+from scalemix.inference.training.engine import Engine, Schedule
+from scalemix.inference.training.jobs import ensemble_jobs, run_jobs
+
+DEFAULT_STEPS = 5_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Training:
-    """How long to train, on which batches, with which steps.
+class Training(Engine, Method):
+    """How long to train, on which batches, with which steps: what all engines of training share.
 
-    Give `steps` or `epochs`; with neither it is 5,000 steps. `batch_size=None` takes all data in
-    every step. The optimiser is Adam with a rate that falls from `learning_rate` to zero along a
-    cosine, unless `learning_rate` is a schedule of its own or an `optimizer` is given. With
-    `validation_fraction` that part of the training data is held out; the state that scores best on
-    it is kept, and training stops after `patience` chunks of `chunk_steps` steps without a better
-    one. `num_members` fits from different starts run side by side, and predictions mix them: the
-    first starts from the network as given, the others from the same values in another order. Data
-    beyond `stream_above` bytes stay in host memory and go to the device chunk by chunk.
+    Use `NoiseTraining` or `VariationalEM`, which take all of these settings by keyword.
+
+    Parameters
+    ----------
+    steps : int, optional
+        The number of gradient steps. Give this or `epochs`; with neither it is 5,000.
+    epochs : float, optional
+        The length of training in passes over the data.
+    batch_size : int or None, default 32
+        The number of rows in each step. `None` takes all rows in every step.
+    learning_rate : float or optax.Schedule, default 1e-2
+        Adam's rate, which falls to zero along a cosine. A schedule is taken as it is. Must be left
+        alone where `optimizer` is given.
+    optimizer : optax.GradientTransformation, optional
+        An optimiser in place of Adam. It brings a learning rate of its own.
+    validation_fraction : float, default 0.0
+        The share of the rows to hold out. The state that scores best on them is kept, and training
+        stops early when no better one comes.
+    patience : int, default 10
+        The number of chunks without a better score after which training stops. Counts only with
+        `validation_fraction`.
+    chunk_steps : int, default 200
+        The number of steps that run on the device before Python looks in: to score held-out rows,
+        report progress and write checkpoints. The weights that come out do not depend on it unless
+        rows are held out.
+    num_members : int, default 1
+        The size of the ensemble. Its members run side by side and predictions mix them. The first
+        starts from the network as given, the others from the same values in another order.
+    stream_above : int, default 2 GiB
+        Data of more bytes than this stay in host memory and go to the device chunk by chunk.
+
+    See Also
+    --------
+    NoiseTraining : Train under noise drawn from the prior.
+    VariationalEM : Learn a Gaussian for each weight, with scales in closed form.
+
+    Examples
+    --------
+    >>> sx.VariationalEM(epochs=10, batch_size=20).num_steps(num_rows=40)
+    20
     """
 
     steps: int | None = None
@@ -37,7 +79,7 @@ class Training:
     stream_above: int = 2 * 1024**3
 
     data: ClassVar[tuple[str, ...]] = ()
-    """The settings in which fits of one program may differ: data, where others are part of it."""
+    """The settings in which fits of one program may differ."""
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[tuple[str, Any], ...]]:
         """The settings that are data, and the others by name: an engine is a pytree of these."""
@@ -53,7 +95,7 @@ class Training:
 
     @classmethod
     def tree_unflatten(cls, settings: tuple[tuple[str, Any], ...], children: Any) -> Self:
-        """An engine of settings that need no check, since JAX puts tracers there."""
+        """An engine whose settings are not checked, since JAX puts tracers there."""
         values = {n: v.function if isinstance(v, SameCode) else v for n, v in settings}
         for name, child in zip(cls.data, children, strict=True):
             values.setdefault(name, child)
@@ -63,7 +105,7 @@ class Training:
         return new
 
     def check(self) -> None:
-        """Raise `ValueError` for what cannot be."""
+        """Raise `ValueError` for settings that make no sense."""
         as_plain_numbers(self)
         if self.steps is not None and self.epochs is not None:
             raise ValueError("Give steps or epochs, not both.")
@@ -77,23 +119,74 @@ class Training:
             positive = isinstance(value, int | float) and value > 0
             if value is not None and not positive and not callable(value):
                 raise ValueError(f"{name} must be a positive number, got {value!r}.")
+        if self.optimizer is not None and self.learning_rate != Training.learning_rate:
+            raise ValueError(
+                "optimizer= brings its own learning rate, so that learning_rate= would do nothing. "
+                "Give one of the two."
+            )
         if not (is_number(self.validation_fraction) and 0 <= self.validation_fraction < 1):
             raise ValueError(
                 f"validation_fraction must lie in [0, 1), got {self.validation_fraction!r}."
             )
 
+    @classmethod
+    def run(cls, problems: Sequence[Problem], control: Control) -> Outcome:
+        first = problems[0].method
+        splits = [hold_out(p.data, first.validation_fraction, p.split_key) for p in problems]
+        train = [data for data, _ in splits]
+        held_out = [data for _, data in splits] if first.validation_fraction else None
+        jobs = [
+            job
+            for i, p in enumerate(problems)
+            for job in ensemble_jobs(p.model, p.method, i, p.key, p.method.num_members)
+        ]
+        trained = run_jobs(jobs, first.schedule(train), train, held_out, control)
+        return trained.outcome(first.num_members)
+
+    def schedule(self, train: Sequence[Data]) -> Schedule:
+        """The steps and batches of fits to these data sets, which are the same for all of them."""
+        num_rows = np.array([len(data.y) for data in train])
+        batch_size = self.batch_size
+        if batch_size is not None and batch_size >= num_rows.min():
+            if batch_size < num_rows.max():
+                raise ValueError(
+                    f"batch_size={batch_size} is more than the {num_rows.min()} rows of data set "
+                    f"{int(num_rows.argmin())} and less than those of others. Choose one below "
+                    f"all, or None for all rows in every step."
+                )
+            batch_size = None
+        num_steps = self.common_steps(num_rows.tolist())
+        return Schedule(
+            num_steps=num_steps,
+            batch_size=batch_size,
+            chunk_steps=min(self.chunk_steps, num_steps),
+            patience=self.patience,
+            stream=batch_size is not None and sum(d.x.nbytes for d in train) > self.stream_above,
+        )
+
+    def common_steps(self, num_rows: Sequence[int]) -> int:
+        """The one number of steps that fits to data sets of these sizes take."""
+        lengths = {self.num_steps(num) for num in num_rows}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"Fits that run together take the same number of steps, and so many epochs of "
+                f"these data sets take {min(lengths)} to {max(lengths)}. Give steps instead of "
+                f"epochs."
+            )
+        return lengths.pop()
+
     def num_steps(self, num_rows: int) -> int:
-        """The number of steps for so many rows of data; 5,000 where neither is given."""
+        """The number of steps for so many rows of data."""
         if self.epochs is not None:
             return max(
                 1, round(self.epochs * num_rows / min(self.batch_size or num_rows, num_rows))
             )
-        return 5_000 if self.steps is None else self.steps
+        return DEFAULT_STEPS if self.steps is None else self.steps
 
     def descend(
         self, learned: PyTree, state: PyTree, slope: PyTree, num_steps: int
     ) -> tuple[PyTree, PyTree]:
-        """What is learned, and the optimiser's state, one step further."""
+        """The learned values and the optimiser's state one step further."""
         # Optax counts steps in integers and multiplies floats by them.
         with jax.numpy_dtype_promotion("standard"):
             updates, state = self.build_optimizer(num_steps).update(slope, state, learned)

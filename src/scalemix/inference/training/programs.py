@@ -1,6 +1,7 @@
-"""The compiled programs of the loop: many models side by side.
+"""The compiled programs of training: many models side by side.
 
-`arrays` and `static` are the two parts of engines and models, stacked on a leading axis.
+`arrays` and `static` are the two parts of a `SideBySide`: engines and models, stacked on a leading
+axis.
 """
 
 from collections.abc import Callable
@@ -13,13 +14,14 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import noise_key, side_key
 from scalemix.data.batches import Batch, Data, batch_rows, visits
+from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import Schedule, Step
 from scalemix.inference.training.scoring import RowScores
 
 
 @eqx.filter_jit
 def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
-    """The first state of each."""
+    """The first state of each model."""
 
     def one(arrays: PyTree) -> PyTree:
         engine, model = eqx.combine(arrays, static)
@@ -89,7 +91,7 @@ def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
 
 
 def all_finite(state: PyTree) -> bool:
-    """Whether no number of a state is lost."""
+    """Whether all numbers of a state are finite."""
     return bool(_finite_flag(eqx.filter(state, eqx.is_inexact_array)))
 
 
@@ -99,7 +101,7 @@ def _finite_flag(arrays: PyTree) -> Array:
 
 
 def held_out_scores(
-    programs: tuple[PyTree, PyTree],
+    starts: SideBySide,
     state: PyTree,
     held_out: Data,
     sets: np.ndarray,
@@ -107,26 +109,26 @@ def held_out_scores(
     num_draws: int,
 ) -> RowScores:
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
-    arrays, static = eqx.partition(programs, eqx.is_array)
+    arrays, static = eqx.partition(starts, eqx.is_array)
     held_out = jax.tree.map(jnp.asarray, held_out)
     # The run has split the keys themselves.
     keys = jax.vmap(lambda key: noise_key(side_key(key)))(keys)
-    found = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
-    return jax.tree.map(lambda values: np.asarray(values, np.float64), found)
+    scores = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
+    return jax.tree.map(lambda values: np.asarray(values, np.float64), scores)
 
 
 @eqx.filter_jit
 def log_probs(static, state, arrays, held_out, sets, keys):
     """The predictive log-likelihood of each held-out row of each model, by the engine's draws.
 
-    A program of its own: what is not asked for, the cdf, is then not computed between chunks.
+    This is a program of its own, so that the cdf, which nobody asks for here, is not computed.
     """
     return _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
 
 
 @eqx.filter_jit
 def score_rows(static, state, arrays, held_out, sets, keys, num_draws: int):
-    """All that each model says of each held-out row."""
+    """The scores of each held-out row under each model."""
     return _score_rows(static, state, arrays, held_out, sets, keys, num_draws)
 
 

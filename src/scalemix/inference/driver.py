@@ -1,0 +1,119 @@
+"""The one driver of all long runs: chunks, reports, checkpoints, interrupts and resuming.
+
+A run advances on the device in chunks. Between chunks, and only there, Python reports progress and
+writes checkpoints. What a step does depends on the key, the number of the step and the data, but
+not on where chunks begin and end. A run that was cut off and resumed is therefore bit for bit the
+run that was not.
+"""
+
+import abc
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from scalemix.inference import checkpoint as checkpoints
+
+
+class Progress(NamedTuple):
+    """What is reported after each chunk."""
+
+    step: int
+    num_steps: int
+    objective: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """Who watches a run, and where and how often its state is saved."""
+
+    report: Callable[[Progress], None] | None = None
+    checkpoint: Path | None = None
+    checkpoint_every: int = 10
+    """The number of chunks between two checkpoints. There is always one at the end."""
+    resume: bool = False
+    """Whether to continue from the checkpoint, if the file exists."""
+
+
+class Memory(Protocol):
+    """All that a run carries from chunk to chunk: a pytree, and exactly what a checkpoint holds."""
+
+    @property
+    def done(self) -> np.ndarray:
+        """The number of steps taken so far."""
+        ...
+
+
+MemoryT = TypeVar("MemoryT", bound=Memory)
+
+
+class Run(abc.ABC, Generic[MemoryT]):
+    """Something that can be driven: how it begins, how it advances, and what identifies it."""
+
+    num_steps: int
+    chunk_steps: int
+
+    @abc.abstractmethod
+    def fingerprint(self) -> dict[str, str]:
+        """A digest of each setting, by which a checkpoint is known to be of this run."""
+
+    @abc.abstractmethod
+    def begin(self, resuming: bool) -> MemoryT:
+        """The memory before the first step.
+
+        When resuming, only the shapes and types of its leaves matter.
+        """
+
+    @abc.abstractmethod
+    def advance(self, memory: MemoryT) -> MemoryT:
+        """The memory one chunk later.
+
+        An interrupt may come at any point. Histories may be filled in place beyond `done`, but
+        everything else must change at once, with the value that is returned.
+        """
+
+    @abc.abstractmethod
+    def objective(self, memory: MemoryT) -> float:
+        """The number that progress shows."""
+
+    def has_ended(self, memory: MemoryT) -> bool:
+        """Whether there is nothing left to do."""
+        return int(memory.done) >= self.num_steps
+
+
+def drive(run: Run[MemoryT], control: Control) -> MemoryT:
+    """The memory of the run when it has ended."""
+    path = control.checkpoint
+    prints: dict[str, str] = {}
+    resuming = False
+    if path is not None:
+        prints = run.fingerprint()
+        resuming = checkpoints.can_resume(path, control.resume)
+    memory = run.begin(resuming)
+    if path is not None and resuming:
+        memory = checkpoints.read(path, memory, prints)
+    try:
+        while not run.has_ended(memory):
+            memory = run.advance(memory)
+            done = int(memory.done)
+            if control.report is not None:
+                control.report(Progress(done, run.num_steps, run.objective(memory)))
+            due = num_chunks(done, run.chunk_steps) % control.checkpoint_every == 0
+            if path is not None and (due or run.has_ended(memory)):
+                checkpoints.write(path, memory, prints)
+    except KeyboardInterrupt as interrupt:
+        if path is not None:
+            checkpoints.write(path, memory, prints)
+            interrupt.add_note(
+                f"The run is saved in {path} after {int(memory.done)} of {run.num_steps} steps. "
+                f"Call again with the same arguments and resume=True to continue."
+            )
+        raise
+    return memory
+
+
+def num_chunks(num_steps: int, chunk_steps: int) -> int:
+    """How many chunks so many steps take."""
+    return -(-num_steps // chunk_steps)

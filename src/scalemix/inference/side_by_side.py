@@ -1,0 +1,73 @@
+"""Many methods and models as one: their arrays stacked on a leading axis."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PyTree
+
+from scalemix.model.model import Model
+
+
+class SideBySide(NamedTuple):
+    """Methods and models of several fits.
+
+    Arrays have a leading axis, the fits. Everything else is the same for all of them.
+    """
+
+    methods: Any
+    models: Any
+
+
+def stack_fits(methods: Sequence[Any], models: Sequence[Model]) -> SideBySide:
+    """Methods and models on a leading axis.
+
+    The numbers of priors, likelihoods and methods become arrays, so that another value of one is
+    not another program. A difference in anything else is a `ValueError`.
+    """
+    fits = [_with_arrays(*fit) for fit in zip(methods, models, strict=True)]
+    parts = [eqx.partition(fit, _is_array) for fit in fits]
+    static = parts[0][1]
+    shapes = jax.tree.map(jnp.shape, parts[0][0])
+    for i, (arrays, other) in enumerate(parts):
+        if not eqx.tree_equal(static, other) or jax.tree.map(jnp.shape, arrays) != shapes:
+            what = "model" if eqx.tree_equal(static.methods, other.methods) else "method"
+            raise ValueError(
+                f"Fits that run together must be of one kind: {what} {i} differs from {what} 0 in "
+                + (
+                    "its network, its frozen arrays, its structures or its likelihood."
+                    if what == "model"
+                    else "more than its learning rate, temperature or objective."
+                )
+            )
+    stacked = jax.tree.map(
+        lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])),
+        *(arrays for arrays, _ in parts),
+    )
+    return eqx.combine(stacked, static)
+
+
+def take(tree: PyTree, rows: int | slice) -> PyTree:
+    """The entries of a tree whose arrays are stacked on a leading axis."""
+    return jax.tree.map(lambda leaf: leaf[rows] if hasattr(leaf, "ndim") else leaf, tree)
+
+
+def _with_arrays(method: Any, model: Model) -> SideBySide:
+    dtype = next(iter(model.weights.values())).dtype
+
+    def arrays_of(tree: PyTree) -> PyTree:
+        return jax.tree.map(lambda v: np.asarray(v, dtype) if isinstance(v, float) else v, tree)
+
+    model = eqx.tree_at(
+        lambda m: (m.structures, m.likelihood),
+        model,
+        arrays_of((model.structures, model.likelihood)),
+    )
+    return SideBySide(arrays_of(method), model)
+
+
+def _is_array(leaf: Any) -> bool:
+    return eqx.is_array(leaf) or isinstance(leaf, np.ndarray)

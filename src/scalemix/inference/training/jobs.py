@@ -1,0 +1,127 @@
+"""Jobs of training: many models, data sets and members of ensembles, run as one program."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+from scalemix.data.batches import Data, stack
+from scalemix.inference.driver import Control
+from scalemix.inference.method import Inferred, Outcome
+from scalemix.inference.side_by_side import SideBySide, stack_fits, take
+from scalemix.inference.training import loop
+from scalemix.inference.training.engine import Engine, Schedule
+from scalemix.inference.training.findings import warn_of_useless_fits
+from scalemix.inference.training.programs import held_out_scores
+from scalemix.inference.training.scoring import RowScores
+from scalemix.model.model import Model
+from scalemix.posterior.networks import Ensemble, Networks
+from scalemix.posterior.posterior import History, Posterior
+
+
+class Job(NamedTuple):
+    """One model to train on one of several data sets."""
+
+    model: Model
+    engine: Engine
+    which: int
+    """The number of the data set."""
+    key: PRNGKeyArray
+
+
+def ensemble_jobs(
+    model: Model, engine: Engine, which: int, key: PRNGKeyArray, num_members: int
+) -> list[Job]:
+    """The jobs of an ensemble, whose members start from different values; or the one job."""
+    if num_members == 1:
+        return [Job(model, engine, which, key)]
+    keys = jax.random.split(key, num_members)
+    starts = [model, *(restart(model, k) for k in keys[1:])]
+    return [Job(start, engine, which, k) for start, k in zip(starts, keys, strict=True)]
+
+
+def restart(model: Model, key: PRNGKeyArray) -> Model:
+    """The model with each learnable array of its network in another order.
+
+    That is another draw from whatever distribution the network was started with, without having to
+    know it. Constants, such as the scales of a norm, stay what they are.
+    """
+    # NumPy's generator: what it makes of the key's words has nothing in common with what JAX does.
+    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+    def reorder(leaf: Any) -> Any:
+        values = np.asarray(leaf)
+        return jnp.asarray(rng.permutation(values.reshape(-1)).reshape(values.shape))
+
+    learned, fixed = eqx.partition(model.network, model.learnable().network)
+    network = eqx.combine(jax.tree.map(reorder, learned), fixed)
+    return eqx.tree_at(lambda m: m.network, model, network)
+
+
+class TrainedJobs(NamedTuple):
+    """Jobs that ran together: what they started from, and how they ended."""
+
+    jobs: Sequence[Job]
+    train: Sequence[Data]
+    starts: SideBySide
+    trained: loop.Trained
+
+    @property
+    def networks(self) -> Networks:
+        """The networks of all jobs, their arrays stacked on a leading axis."""
+        return self.jobs[0].engine.networks(self.trained.state, self.starts.models)
+
+    def inferred(self, num_members: int) -> list[Inferred]:
+        """What each fit inferred, so many consecutive jobs being the members of one."""
+        networks, results = self.networks, []
+        for first in range(0, len(self.jobs), num_members):
+            rows = slice(first, first + num_members) if num_members > 1 else first
+            mine, trained = take(networks, rows), take(self.trained, rows)
+            results.append(
+                Inferred(
+                    Ensemble(mine, num_members) if num_members > 1 else mine,
+                    History(trained.objective, trained.score, trained.recorded),
+                )
+            )
+        return results
+
+    def outcome(self, num_members: int) -> Outcome:
+        """What was inferred, and a warning where it is of no use."""
+
+        def warn(posteriors: Sequence[Posterior]) -> None:
+            models = [job.model for job in self.jobs]
+            data = [self.train[job.which] for job in self.jobs]
+            remedies = self.jobs[0].engine.remedies
+            warn_of_useless_fits(self.trained, models, data, remedies, posteriors)
+
+        return Outcome(self.inferred(num_members), warn)
+
+    def score_rows(self, held_out: Data, num_draws: int) -> RowScores:
+        """What each job says of the held-out rows of its data set: (jobs, rows)."""
+        return held_out_scores(
+            self.starts, self.trained.state, held_out, np.array([job.which for job in self.jobs]),
+            jnp.stack([job.key for job in self.jobs]), num_draws,
+        )  # fmt: skip
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    schedule: Schedule,
+    train: Sequence[Data],
+    held_out: Sequence[Data] | None = None,
+    control: Control = Control(),  # noqa: B008
+) -> TrainedJobs:
+    """Train all these models as one program, each on the data set that it names."""
+    engine = jobs[0].engine
+    engines = type(engine).side_by_side([job.engine for job in jobs])
+    starts = stack_fits(engines, [job.model for job in jobs])
+    trained = loop.run(
+        starts, stack(train), None if held_out is None else stack(held_out),
+        np.array([len(data.y) for data in train]), np.array([job.which for job in jobs]),
+        schedule, jnp.stack([job.key for job in jobs]), control,
+    )  # fmt: skip
+    return TrainedJobs(jobs, train, starts, trained)

@@ -1,0 +1,90 @@
+"""The pages of the documentation as code and what it prints.
+
+A block of Python that prints is followed by a block of text that shows it. Run as a program,
+`python -m tests.pages docs/index.md`, it writes what a page prints into the page.
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<shown>.*?)```\n)?", re.DOTALL)
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
+# Between machines, and only there, a fit differs by its rounding. What a page shows is then right
+# in kind, and close in size: this share of a number, and so many units of its last digit.
+SHARE, UNITS = 0.25, 3
+END = "-- end of a block --"
+ANY = "..."
+
+
+class Block(NamedTuple):
+    """A block of Python, and what the page says that it prints."""
+
+    code: str
+    shown: str
+
+
+def read_blocks(page: Path) -> list[Block]:
+    """The blocks of a page, in order."""
+    return [Block(m["code"], m["shown"] or "") for m in BLOCK.finditer(page.read_text())]
+
+
+def as_script(blocks: Sequence[Block]) -> str:
+    """All blocks as one program, which says where the output of each ends."""
+    return "".join(f"{block.code}\nprint({END!r}, flush=True)\n" for block in blocks)
+
+
+def split_output(stdout: str) -> list[str]:
+    """What each block of `as_script` printed."""
+    return stdout.split(f"{END}\n")[:-1]
+
+
+def is_shown(printed: str, shown: str) -> bool:
+    """Whether the text on the page is what was printed: the words, and the numbers within bounds.
+
+    Spaces count as one. `...` stands for anything within a line.
+    """
+    lines, wanted = printed.split("\n"), shown.split("\n")
+    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
+
+
+def _same_line(printed: str, shown: str) -> bool:
+    if NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split():
+        return all(map(_close, NUMBER.findall(printed), NUMBER.findall(shown)))
+    parts = [r"\s+".join(map(re.escape, part.split())) for part in shown.split(ANY)]
+    return ANY in shown and re.fullmatch(r"\s*" + r".*".join(parts) + r"\s*", printed) is not None
+
+
+def _close(printed: str, shown: str) -> bool:
+    got, wanted = (float(text.replace(",", "")) for text in (printed, shown))
+    unit = min(_last_digit(printed), _last_digit(shown))
+    return abs(got - wanted) <= SHARE * abs(wanted) + UNITS * unit
+
+
+def _last_digit(number: str) -> float:
+    mantissa, _, exponent = number.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+
+
+def _write(page: Path) -> None:
+    """Put what the blocks print now into the page, where that is not what it shows."""
+    blocks = read_blocks(page)
+    ran = subprocess.run(
+        [sys.executable, "-c", as_script(blocks)], check=True, stdout=subprocess.PIPE, text=True
+    )
+    output = iter(split_output(ran.stdout))
+
+    def with_output(block: re.Match[str]) -> str:
+        printed, shown = next(output), block["shown"] or ""
+        text = shown if is_shown(printed, shown) else printed
+        return f"```python\n{block['code']}```\n" + (f"\n```text\n{text}```\n" if text else "")
+
+    page.write_text(BLOCK.sub(with_output, page.read_text()))
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        _write(Path(name))
