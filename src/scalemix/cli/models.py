@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalemix.cli.settings import as_option
+from scalemix.fitting.kinds import SettingError
 from scalemix.tables import Columns, InputError, Table
 
 if TYPE_CHECKING:
@@ -103,11 +105,16 @@ class TableModel:
 
 @contextlib.contextmanager
 def as_input_errors() -> Iterator[None]:
-    """The library's complaints about what a user gave, told as such."""
+    """Turn the library's complaints about what a user gave into input errors.
+
+    Settings are then called by their options.
+    """
     try:
         yield
     except InputError:
         raise
+    except SettingError as error:
+        raise InputError(error.spelled(as_option)) from error
     except ValueError as error:
         raise InputError(str(error)) from error
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import Source, TableModel, as_input_errors
-from scalemix.tables import Columns, InputError, Table
+from scalemix.fitting.settings import Task
+from scalemix.tables import Columns, Table
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
@@ -64,13 +65,9 @@ def _warnings_as_notes(terminal: Terminal) -> Iterator[None]:
         terminal.note(" ".join(str(warning.message).split()))
 
 
-def build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":
-    """The recipe of these choices, or an `InputError`."""
+def build_recipe(task: Task, settings: dict[str, Any]) -> "Recipe":
+    """The recipe with these settings, or an `InputError`."""
     from scalemix.fitting.recipes import Recipe
 
     with as_input_errors():
-        try:
-            widths = tuple(int(width) for width in hidden.split(","))
-        except ValueError:
-            raise InputError(f"--hidden takes widths such as 50,50; got {hidden!r}.") from None
-        return Recipe(hidden=widths, **chosen)
+        return Recipe(task=task, **settings)

@@ -103,8 +103,8 @@ class Recipe(RecipeSettings):
         Parameters of the family by name, such as keep for Bernoulli scales. The others keep their
         defaults.
     inference : {"em", "noise", "mcmc"}, default="em"
-        Variational EM, training under noise (dropout and its relatives), or Markov chain Monte
-        Carlo.
+        Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
+        chain Monte Carlo ("mcmc").
     hidden : sequence of int, default=(50, 50)
         The width of each hidden layer. All are equal in a residual network.
     residual : bool, default=True

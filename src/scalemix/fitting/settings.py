@@ -98,8 +98,8 @@ class RecipeSettings:
         default="em",
         metadata=_setting(
             Choice(get_args(Inference)),
-            "Variational EM, training under noise (dropout and its relatives), or Markov "
-            "chain Monte Carlo.",
+            'Variational EM ("em"), training under noise ("noise": dropout and its relatives), or '
+            'Markov chain Monte Carlo ("mcmc").',
         ),
     )
     hidden: tuple[int, ...] = dataclasses.field(

@@ -27,8 +27,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         Parameters of the family by name, such as keep for Bernoulli scales. The others keep their
         defaults.
     inference : {"em", "noise", "mcmc"}, default="em"
-        Variational EM, training under noise (dropout and its relatives), or Markov chain Monte
-        Carlo.
+        Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
+        chain Monte Carlo ("mcmc").
     bins : int, optional
         How many extra inputs to make of each column, up to this number, so that networks can bend
         where its values lie; 8 is a good number. A column of few values gives fewer, and one of two
