@@ -85,7 +85,7 @@ def demo(
         tested_on=f"{len(test)} rows that were held out",
     )
     write_report(output, story)
-    found: dict[str, Any] = {
+    outcome: dict[str, Any] = {
         told.name: {**told.figures, **_plain(sizes[told.name])} for told in fits
     }
 
@@ -100,7 +100,7 @@ def demo(
         )
         typer.echo(f"Report: {output}")
 
-    terminal.result({"fits": found, "report": str(output)}, show)
+    terminal.result({"fits": outcome, "report": str(output)}, show)
 
 
 def _recipes(steps: int) -> "dict[str, Recipe]":

@@ -52,7 +52,7 @@ def prune(
     fitted = read_model(model)
     x = None
     if data is not None:
-        x, remarks = fitted.columns.encode(read_table(data))
+        x, remarks = fitted.encode(read_table(data))
         for remark in remarks:
             terminal.note(remark)
     with as_input_errors():

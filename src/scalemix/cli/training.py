@@ -7,8 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix.data.scaling import find_scaling
 from scalemix.fitting.settings import Task
 from scalemix.tables import Columns, Table
 
@@ -35,6 +38,9 @@ def train(
     y = columns.target.encode(table)
     for remark in remarks:
         terminal.note(remark)
+    # Held-out rows are looked at before training, not after it.
+    scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
+    columns.refuse_far(table, x, scaling)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
     terminal.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
@@ -57,7 +63,7 @@ def train(
 
 @contextlib.contextmanager
 def _warnings_as_notes(terminal: Terminal) -> Iterator[None]:
-    """A warning is for a person here, who has no use for the line of source it came from."""
+    """Show warnings as remarks: here a person reads them, without the line of source."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
