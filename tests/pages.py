@@ -45,14 +45,19 @@ def split_output(stdout: str) -> list[str]:
 def is_shown(printed: str, shown: str) -> bool:
     """Whether the text on the page is what was printed: the words, and the numbers within bounds.
 
-    Spaces count as one. `...` stands for anything within a line.
+    Spaces count as one, and `...` stands for anything within a line. Lines may change places: a
+    table is sorted by numbers, of which some are next to nothing.
     """
-    lines, wanted = printed.split("\n"), shown.split("\n")
+    lines, wanted = (sorted(text.split("\n"), key=_words) for text in (printed, shown))
     return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
 
 
+def _words(line: str) -> list[str]:
+    return NUMBER.sub("#", line).split()
+
+
 def _same_line(printed: str, shown: str) -> bool:
-    if NUMBER.sub("#", printed).split() == NUMBER.sub("#", shown).split():
+    if _words(printed) == _words(shown):
         return all(map(_close, NUMBER.findall(printed), NUMBER.findall(shown)))
     parts = [r"\s+".join(map(re.escape, part.split())) for part in shown.split(ANY)]
     return ANY in shown and re.fullmatch(r"\s*" + r".*".join(parts) + r"\s*", printed) is not None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import scalemix
 from tests.pages import as_script, is_shown, read_blocks, split_output
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -44,6 +45,7 @@ def test_page_runs_and_prints_what_it_shows(page, tmp_path):
         ("RMSE 0.62\n", "RMSE 0.95\n", False),
         ("RMSE 0.62\n", "MAE 0.62\n", False),
         ("a 1\nb 2\n", "a 1\n", False),
+        ("b 2\na 1\n", "a 1\nb 2\n", True),
         ("a   1\n", "a 1\n", True),
         ("7 of 1,200\n", "7 of 1,100\n", True),
         ("layers.0 1e-5\n", "layers.1 1e-5\n", False),
@@ -56,6 +58,12 @@ def test_page_runs_and_prints_what_it_shows(page, tmp_path):
 )
 def test_what_counts_as_shown(printed, shown, same):
     assert is_shown(printed, shown) is same
+
+
+def test_the_reference_has_every_public_name():
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    for name in scalemix.__all__:
+        assert re.search(rf"^::: scalemix\.{name}$|members: .*\b{name}\b", text, re.MULTILINE), name
 
 
 def test_pictures_that_are_shown_are_there():
