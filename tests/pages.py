@@ -16,8 +16,9 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
 # Between machines, and only there, a fit differs by its rounding. What a page shows is then right
 # in kind, and close in size: this share of a number, and so many units of its last digit.
 SHARE, UNITS = 0.25, 3
-END = "-- end of a block --"
 ANY = "..."
+TOKEN = re.compile(rf"\.\.\.|\s+|{NUMBER.pattern}|.")
+END = "-- end of a block --"
 
 
 class Block(NamedTuple):
@@ -57,10 +58,16 @@ def _words(line: str) -> list[str]:
 
 
 def _same_line(printed: str, shown: str) -> bool:
-    if _words(printed) == _words(shown):
-        return all(map(_close, NUMBER.findall(printed), NUMBER.findall(shown)))
-    parts = [r"\s+".join(map(re.escape, part.split())) for part in shown.split(ANY)]
-    return ANY in shown and re.fullmatch(r"\s*" + r".*".join(parts) + r"\s*", printed) is not None
+    match = re.fullmatch("".join(map(_pattern, TOKEN.findall(shown))) + r"\s*", printed)
+    return match is not None and all(map(_close, match.groups(), NUMBER.findall(shown)))
+
+
+def _pattern(token: str) -> str:
+    if token == ANY:
+        return ".*"
+    if NUMBER.fullmatch(token):
+        return f"({NUMBER.pattern})"
+    return r"\s*" if token.isspace() else re.escape(token)
 
 
 def _close(printed: str, shown: str) -> bool:

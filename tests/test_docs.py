@@ -51,6 +51,8 @@ def test_page_runs_and_prints_what_it_shows(page, tmp_path):
         ("layers.0 1e-5\n", "layers.1 1e-5\n", False),
         ("[0.001 0.98]\n", "[0.    0.99]\n", True),
         ("took 15.3 ms\n", "took ...\n", True),
+        ("ESS 900 bulk, 10 tail\n", "ESS 906 bulk, ... tail\n", True),
+        ("ESS 200 bulk, 10 tail\n", "ESS 906 bulk, ... tail\n", False),
         ("lost 15.3 ms\n", "took ...\n", False),
         ("", "", True),
         ("something\n", "", False),
