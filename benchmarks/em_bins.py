@@ -14,7 +14,7 @@ from em_trials import FILE as WITHOUT
 from em_trials import inner_splits
 
 import scalemix as sx
-from scalemix.fitting.recipes import MANY_ROWS
+from scalemix.fitting.settings import MANY_ROWS
 from scalemix.sklearn import ScaleMixRegressor
 
 FILE = RESULTS / "em_bins.json"

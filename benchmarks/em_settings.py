@@ -14,8 +14,8 @@ import numpy as np
 from common import RESULTS, machine, write_table
 
 import scalemix as sx
+from scalemix import Candidate
 from scalemix.data.preparation import prepare
-from scalemix.fitting import Candidate
 from scalemix.fitting.trials import try_out
 
 FILE = RESULTS / "em_settings.json"

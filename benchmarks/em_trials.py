@@ -11,7 +11,8 @@ import numpy as np
 from common import RESULTS, measure_sets, write_table
 
 import scalemix as sx
-from scalemix.fitting.recipes import MANY_ROWS, Recipe
+from scalemix.fitting.recipes import Recipe
+from scalemix.fitting.settings import MANY_ROWS
 
 FILE = RESULTS / "em_trials.json"
 # Steps of the final fits, for few rows and for many, and the share of them in a trial.

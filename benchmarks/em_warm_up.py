@@ -12,8 +12,8 @@ import jax
 from common import RESULTS, machine
 
 import scalemix as sx
+from scalemix import Candidate
 from scalemix.data.preparation import prepare
-from scalemix.fitting import Candidate
 from scalemix.fitting.trials import try_out
 from scalemix.reproduce.cells import STRUCTURES, WIDTH
 

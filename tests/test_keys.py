@@ -14,8 +14,7 @@ import pytest
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 
 import scalemix as sx
-from scalemix import _random
-from scalemix.fitting import Candidate
+from scalemix import Candidate, _random
 from scalemix.networks import MLP
 
 USES = defaultdict(list)

@@ -3,15 +3,9 @@
 from scalemix import data, likelihoods, mixtures, networks
 from scalemix.analysis import metrics
 from scalemix.data.preparation import InputWarning
-from scalemix.fitting import (
-    Candidate,
-    Stacked,
-    default_candidates,
-    fit,
-    fit_many,
-    fit_stacked,
-    fit_stacked_many,
-)
+from scalemix.fitting.candidates import Candidate, default_candidates
+from scalemix.fitting.front_door import fit, fit_many
+from scalemix.fitting.stacking import Stacked, fit_stacked, fit_stacked_many
 from scalemix.inference import MCMC, NoiseTraining, VariationalEM
 from scalemix.inference.checkpoint import ResumeWarning
 from scalemix.inference.training.engine import DivergenceError

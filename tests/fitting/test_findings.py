@@ -12,7 +12,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 import scalemix as sx
-from scalemix.fitting import UselessFitWarning
+from scalemix import UselessFitWarning
 from scalemix.networks import MLP
 from tests.fitting.common import KEY, X, Y, build
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.fitting.building import build_method
 from scalemix.fitting.recipes import MIXTURES, PRIORS, Recipe
 from scalemix.inference.training import loop
 from scalemix.inference.training.engine import Engine
@@ -83,7 +84,7 @@ def test_impossible_settings_are_refused(settings, reason):
 
 
 def test_recipes_are_plain_values():
-    assert (Recipe().members, Recipe(inference="mcmc").members) == (16, 8)
+    assert (Recipe().ensemble_size, Recipe(inference="mcmc").ensemble_size) == (16, 8)
     recipe = Recipe(hidden=[4, 4], num_members=np.int64(3))
     assert recipe == Recipe(hidden=(4, 4), num_members=3)
     assert recipe == Recipe(**dataclasses.asdict(recipe))
@@ -196,7 +197,7 @@ def test_methods_depend_on_the_number_of_rows():
     assert few["steps"] < many["steps"]
     given = Recipe(max_steps=7, batch_size=5).training(9000)
     assert (given["steps"], given["batch_size"], given["chunk_steps"]) == (7, 5, 7)
-    assert isinstance(Recipe(inference="noise")._noise_training(10), Engine)
+    assert isinstance(build_method(Recipe(inference="noise"), 10), Engine)
 
 
 def test_settings_are_those_that_count():
@@ -220,7 +221,7 @@ def test_settings_are_those_that_count():
 
 def test_chains_are_half_spent_on_adapting():
     pytest.importorskip("blackjax")
-    method = Recipe(inference="mcmc", num_members=3, max_steps=4_000)._mcmc()
+    method = build_method(Recipe(inference="mcmc", num_members=3, max_steps=4_000), 60)
     assert isinstance(method, sx.MCMC)
     assert (method.num_chains, method.num_warmup, method.sampler) == (3, 2_000, "mclmc")
     # As many samples of each chain as a prediction can use.

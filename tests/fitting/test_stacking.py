@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from scipy.stats import norm, t
 
 import scalemix as sx
-from scalemix.fitting import Candidate
+from scalemix import Candidate
 from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
 from scalemix.fitting.trials import shorten
 from scalemix.networks import MLP

@@ -6,8 +6,8 @@ import optax
 import pytest
 
 import scalemix as sx
+from scalemix import Candidate
 from scalemix.data.preparation import prepare
-from scalemix.fitting import Candidate
 from scalemix.networks import MLP
 from tests.fitting.common import KEY, X, Y, build, close, same
 

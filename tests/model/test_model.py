@@ -430,3 +430,29 @@ def test_each_guess_at_the_input_is_made_once():
     network = Deep([eqx.nn.Linear(4, 4, key=jax.random.key(0)) for _ in range(5)])
     assert find_input(network, find_sites(network), None) is None
     assert calls == [(4,), ()]
+
+
+# ------------------------------------------------------------------------ what the model asks of x
+
+
+def test_the_network_says_what_it_refuses():
+    model = mlp_model(sx.ARD(sx.HalfCauchy(1.0)))
+    assert model.dtype == np.float32
+    assert model.refusal((3,), np.float64) is None
+    assert "4" in (model.refusal((4,), np.float32) or "")
+    table = sx.Model(
+        eqx.nn.Sequential([eqx.nn.Embedding(5, 3, key=KEY), eqx.nn.Linear(3, "scalar", key=KEY)]),
+        sx.ARD(sx.HalfCauchy(1.0)),
+        GAUSSIAN,
+        example=jnp.int32(2),
+    )
+    assert table.refusal((), np.int64) is None
+    assert table.refusal((), np.float32) is not None
+
+
+def test_frozen_layers_that_read_the_input_are_named():
+    network = MLP(3, "scalar", 8, 2, key=KEY)
+    prior = sx.ARD(sx.HalfCauchy(1.0))
+    for frozen, names in ((None, []), (["layers.0"], ["layers.0"]), (["layers.1"], [])):
+        model = sx.Model(network, prior, GAUSSIAN, frozen=frozen)
+        assert model.frozen_readers(X[0]) == names

@@ -37,7 +37,7 @@ def priors(
     debug: Debug = False,
 ) -> None:
     """List the families of scales: noise on a unit, which is a prior of its weights."""
-    from scalemix.fitting.recipes import MIXTURES, has_update
+    from scalemix.fitting.building import MIXTURES, has_update
 
     built = {name: kind(**given) for name, (kind, given) in MIXTURES.items()}
     found = [

@@ -9,25 +9,17 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix.data.batches import Data
-from scalemix.data.checks import (
-    check_inputs,
-    check_targets,
-    check_weights,
-    inputs_as_seen,
-    network_dtype,
-    targets_as_seen,
-)
+from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
+from scalemix.data.reader import Reader
 from scalemix.data.scaling import Scaling, find_scaling
-from scalemix.model.model import Model
-from scalemix.networks.readers import input_sites
-from scalemix.networks.sites import find_sites, path_name
+from scalemix.data.values import check_weights
 
-# Steps of single precision that are a larger part of a column's spread are worth a word.
+# Single precision that resolves no more than this share of a column's spread deserves a warning.
 COARSEST = 0.01
 
 
 Standardize = bool | Literal["target"]
-"""Whether columns and a real target are standardised, both, the target alone, or neither."""
+"""What is standardised: columns and a real target (`True`), the target alone, or neither."""
 
 
 class InputWarning(UserWarning):
@@ -35,45 +27,41 @@ class InputWarning(UserWarning):
 
 
 def prepare(
-    model: Model, x: Any, y: Any, weight: Any, standardize: Standardize
+    reader: Reader, x: Any, y: Any, weight: Any, standardize: Standardize
 ) -> tuple[Data, Scaling]:
-    """Data as the model's network and likelihood see them, and the way back; or a `ValueError`.
+    """Data as the reader's network and likelihood see them, and their scaling; or a `ValueError`.
 
-    Rows of weight zero are gone: they are in no batch, no count and no held-out part.
+    Rows of weight zero are dropped: they are in no batch, no count and no held-out part.
     """
     if not (isinstance(standardize, bool) or standardize == "target"):
         raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
-    x = check_inputs(x, model)
-    y = check_targets(y, model.likelihood)
+    x = check_inputs(x, reader)
+    y = check_targets(y, reader.likelihood)
     if len(y) != len(x):
         raise ValueError(f"x has {len(x)} rows and y has {len(y)}.")
     if len(x) == 0:
         raise ValueError("There are no data: x has no rows.")
     weight = check_weights(weight, len(y))
-    dtype = network_dtype(model)
+    dtype = reader.dtype
     rows = np.flatnonzero(weight >= jnp.finfo(dtype).tiny)
     if len(rows) < len(y):
         x, y, weight = x[rows], y[rows], weight[rows]
-    real = model.likelihood.continuous_units
+    real = reader.likelihood.continuous_units
     table = x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
     inputs = table and standardize is True
     scaling = find_scaling(x, y, weight, inputs=inputs, targets=bool(standardize) and real)
     if inputs:
-        _warn_of_frozen_readers(model, x)
+        _warn_of_frozen_readers(reader, x)
         _warn_of_lost_digits(x, scaling)
     y = targets_as_seen(y, scaling, dtype, rows)
     if not real:
-        _check_possible(model, y, rows)
-    return Data(inputs_as_seen(x, model, scaling, rows), y, weight.astype(dtype)), scaling
+        _check_possible(reader, y, rows)
+    return Data(inputs_as_seen(x, reader, scaling, rows), y, weight.astype(dtype)), scaling
 
 
-def _warn_of_frozen_readers(model: Model, x: np.ndarray) -> None:
-    """A layer that was trained on a table as it is will not know it when it is standardised."""
-    if not model.frozen:
-        return
-    example = jax.ShapeDtypeStruct(x.shape[1:], network_dtype(model))
-    readers = input_sites(model.network, find_sites(model.network), example)
-    frozen = [site.name for site in readers if path_name(site.weight_path) in model.frozen]
+def _warn_of_frozen_readers(reader: Reader, x: np.ndarray) -> None:
+    """Warn if a frozen layer, trained on a table as it is, would now see it standardised."""
+    frozen = reader.frozen_readers(jax.ShapeDtypeStruct(x.shape[1:], reader.dtype))
     if frozen:
         warnings.warn(
             f"{frozen[0]!r} is frozen and reads x, whose columns are standardised first. If it was "
@@ -84,7 +72,7 @@ def _warn_of_frozen_readers(model: Model, x: np.ndarray) -> None:
 
 
 def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
-    """In single precision a column far from zero has few digits left for its spread."""
+    """Warn of a column in single precision, so far from zero that few digits show its spread."""
     if x.dtype != np.float32:
         return
     steps = np.spacing(np.abs(scaling.x_mean).astype(np.float32)).astype(np.float64)
@@ -100,9 +88,9 @@ def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
         )
 
 
-def _check_possible(model: Model, y: np.ndarray, rows: np.ndarray) -> None:
-    likelihood = model.likelihood
-    output = jnp.zeros(likelihood.num_outputs, network_dtype(model))
+def _check_possible(reader: Reader, y: np.ndarray, rows: np.ndarray) -> None:
+    likelihood = reader.likelihood
+    output = jnp.zeros(likelihood.num_outputs, reader.dtype)
     possible = jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
     if not np.isfinite(possible).all():
         row = int(np.argmin(np.isfinite(possible)))

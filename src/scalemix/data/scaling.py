@@ -1,15 +1,18 @@
 """Inputs and targets in units of their own spread, and predictions back in the user's.
 
-All of it in double precision: a column at 1e8 that varies by one is nothing in single precision.
+All of it is done in double precision: in single precision, a column at 1e8 that varies by one is
+constant.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-# So many standard deviations from the mean a column drowns all others in single precision.
+from scalemix.data.values import within
+
+# In single precision, a value so many standard deviations from the mean drowns all other columns.
 FARTHEST = 1e6
-# Rows that are scaled at a time, so that a large table is never there twice in double precision.
+# Rows scaled at a time, so that a large table is never held twice in double precision.
 ROWS_AT_A_TIME = 65_536
 
 
@@ -43,10 +46,18 @@ class Scaling(NamedTuple):
             return (y.astype(np.float64) - self.y_mean) / self.y_scale
 
 
+def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
+    """The first cell of scaled inputs that lies too far out to predict from, if there is one."""
+    if within(seen, FARTHEST):
+        return None
+    row, column = np.argwhere(~(np.abs(seen) <= FARTHEST))[0]
+    return int(row), int(column)
+
+
 def find_scaling(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, inputs: bool, targets: bool
 ) -> Scaling:
-    """Weighted means and deviations; a column that does not vary keeps its unit."""
+    """Weighted means and standard deviations; a column that does not vary keeps its unit."""
     nothing = np.zeros(0), np.ones(0)
     x_mean, x_scale = _spread(x, weight) if inputs else nothing
     y_mean, y_scale = _spread(y, weight) if targets else (0.0, 1.0)

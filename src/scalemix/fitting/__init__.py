@@ -1,17 +1,4 @@
-"""The front door of inference: one fit, many at once, and ensembles whose settings data choose."""
+"""Fits: one, many at once, ensembles whose settings the data choose, and recipes.
 
-from scalemix.fitting.candidates import Candidate, default_candidates
-from scalemix.fitting.front_door import fit, fit_many
-from scalemix.fitting.stacking import Stacked, fit_stacked, fit_stacked_many
-from scalemix.inference.training.findings import UselessFitWarning
-
-__all__ = [
-    "Candidate",
-    "Stacked",
-    "UselessFitWarning",
-    "default_candidates",
-    "fit",
-    "fit_many",
-    "fit_stacked",
-    "fit_stacked_many",
-]
+Nothing is imported here, so that the settings of recipes can be read without JAX.
+"""

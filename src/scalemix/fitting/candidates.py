@@ -30,7 +30,7 @@ class Candidate(NamedTuple):
 
     Examples
     --------
-    >>> from scalemix.fitting import Candidate
+    >>> from scalemix import Candidate
     >>> Candidate(model, sx.VariationalEM(temperature=0.3)).method.temperature
     0.3
     """

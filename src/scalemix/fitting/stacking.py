@@ -120,7 +120,7 @@ def fit_stacked(
 
     Examples
     --------
-    >>> from scalemix.fitting import Candidate
+    >>> from scalemix import Candidate
     >>> candidates = [
     ...     Candidate(model, sx.VariationalEM(steps=20, temperature=t)) for t in (0.1, 1.0)
     ... ]
@@ -188,7 +188,7 @@ def fit_stacked_many(
 
     Examples
     --------
-    >>> from scalemix.fitting import Candidate
+    >>> from scalemix import Candidate
     >>> candidates = [Candidate(model, sx.VariationalEM(steps=20))]
     >>> both = sx.fit_stacked_many(
     ...     [candidates] * 2, [x, x], [y, -y], keys=jax.random.split(key, 2), num_members=2,

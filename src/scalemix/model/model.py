@@ -5,7 +5,8 @@ from typing import Literal, get_args
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray, PyTree
+import numpy as np
+from jaxtyping import Array, DTypeLike, PRNGKeyArray, PyTree
 
 from scalemix.likelihoods import Likelihood
 from scalemix.model.description import Description, describe
@@ -29,6 +30,7 @@ from scalemix.networks.placing import (
     put_scales,
     put_weights,
 )
+from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import Site, find_sites, path_name
 from scalemix.structures import Structure, group_shape
 
@@ -201,6 +203,30 @@ class Model(eqx.Module):
             }
             for site in self.sites
         }
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The type of number that the network's weights are, and that it computes in."""
+        return np.dtype(self.sites[0].weight(self.network).dtype)
+
+    def refusal(self, shape: tuple[int, ...], dtype: DTypeLike) -> str | None:
+        """Why the network refuses an example of this shape and type; `None` if it takes it."""
+        example = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
+        try:
+            eqx.filter_eval_shape(self.network, example)
+        except Exception as error:
+            # Whatever a network of someone else's raises at an input that does not fit.
+            lines = str(error).strip().splitlines()
+            return lines[0] if lines else type(error).__name__
+        return None
+
+    def frozen_readers(self, example: Array | jax.ShapeDtypeStruct) -> list[str]:
+        """The names of the frozen layers that are called on the network's input as it is."""
+        if not self.frozen:
+            return []
+        like = jax.ShapeDtypeStruct(example.shape, example.dtype)
+        readers = input_sites(self.network, find_sites(self.network), like)
+        return [site.name for site in readers if path_name(site.weight_path) in self.frozen]
 
     def learnable(self) -> "Model":
         """A model-shaped tree of truth values: which leaves a fit adjusts.

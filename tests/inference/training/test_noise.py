@@ -10,6 +10,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.data.batches import Batch
+from scalemix.fitting.building import build_method
 from scalemix.fitting.recipes import Recipe
 from scalemix.networks import MLP, ResNet
 from tests.mixtures.cases import CASES
@@ -125,7 +126,7 @@ def test_who_shares_a_draw_follows_the_objective_unless_said(settings, sharing):
 def test_estimators_follow_the_objective():
     for objective, sharing in (("importance_weighted", "batch"), ("tail_adaptive", "example")):
         recipe = Recipe(inference="noise", objective=objective)
-        assert recipe._noise_training(100).sharing == sharing
+        assert build_method(recipe, 100).sharing == sharing
 
 
 def test_recorded_weights_of_a_batch_count_rows_as_the_objective_does():

@@ -38,7 +38,7 @@ class UselessFitWarning(UserWarning):
     Turn the warning into an error, or silence it where it is expected:
 
     >>> import warnings
-    >>> from scalemix.fitting import UselessFitWarning
+    >>> from scalemix import UselessFitWarning
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore", UselessFitWarning)
     ...     post = sx.fit(model, x, y, sx.VariationalEM(steps=20), key=key)

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scalemix.data.checks import network_dtype
 from scalemix.posterior.networks import Ensemble
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
@@ -48,7 +47,7 @@ def mean_change(before: Predictive, after: Predictive) -> float:
 
 def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:
     """Rows to time a pass of, as the network sees them: those given, or any."""
-    dtype = network_dtype(posterior.model)
+    dtype = posterior.model.dtype
     shape = (TIMED_ROWS,) if in_size == "scalar" else (TIMED_ROWS, in_size)
     if x is None:
         return np.random.default_rng(0).normal(size=shape).astype(dtype)

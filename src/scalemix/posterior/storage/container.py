@@ -11,6 +11,7 @@ the limits below.
 
 import contextlib
 import hashlib
+import io
 import json
 import math
 import os
@@ -55,8 +56,8 @@ DTYPES: dict[str, np.dtype[Any]] = {
 NAMES = {dtype.name for dtype in DTYPES.values()}
 
 
-def write(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-    """Write a file of this content, replacing any earlier one at once."""
+def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """The content of a file that holds this header and these arrays, or a `ValueError`."""
     if len(arrays) > MOST_ARRAYS:
         raise ValueError(f"Files hold up to {MOST_ARRAYS:,} arrays, and these are {len(arrays):,}.")
     packed = {name: np.asarray(array, order="C") for name, array in sorted(arrays.items())}
@@ -82,12 +83,18 @@ def write(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
             f"Besides arrays, files hold up to {MOST_VALUES:,} values and {LARGEST_HEADER:,} "
             f"characters. Save less as metadata."
         )
+    return whole
+
+
+def write(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    """Write a file of this content, replacing any earlier one at once."""
+    whole = to_bytes(header, arrays)
     with replacing(path) as file:
         file.write(whole)
 
 
 @contextlib.contextmanager
-def explaining(path: Path) -> Iterator[None]:
+def explaining(source: str | Path) -> Iterator[None]:
     """Turn whatever the content of a file leads to into one `ValueError` that names the file."""
     try:
         yield
@@ -95,11 +102,11 @@ def explaining(path: Path) -> Iterator[None]:
         # The disk, not the content: it says itself what is wrong, and names the file.
         raise
     except ValueError as error:
-        raise ValueError(f"{path} cannot be loaded: {error}") from None
+        raise ValueError(f"{source} cannot be loaded: {error}") from None
     except Exception as error:
         # Not foreseen, but a file is data, and data must not raise what they like.
         raise ValueError(
-            f"{path} cannot be loaded: its content makes no sense ({type(error).__name__}: "
+            f"{source} cannot be loaded: its content makes no sense ({type(error).__name__}: "
             f"{error}). It is damaged, or was not written by scalemix."
         ) from error
 
@@ -117,29 +124,35 @@ def read_header(path: Path) -> dict[str, Any]:
     """The header alone, checked against its digest and against the length of the file."""
     _check_file(path)
     with path.open("rb") as file:
-        return _read_start(file)[0]
+        return _read_start(file, os.fstat(file.fileno()).st_size)[0]
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The header and the arrays, each checked against its digest."""
     _check_file(path)
-    arrays = {}
     with path.open("rb") as file:
-        header, places = _read_start(file)
-        for name, place in places.items():
-            file.seek(place.start)
-            content = file.read(place.end - place.start)
-            if header["arrays"][name].get("sha256") != hashlib.sha256(content).hexdigest():
-                raise ValueError(
-                    f"the array {name!r} is not what was written: the file is damaged."
-                )
-            arrays[name] = np.frombuffer(content, place.dtype).reshape(place.shape)
+        return _read_all(file, os.fstat(file.fileno()).st_size)
+
+
+def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file with this content, checked in the same way."""
+    return _read_all(io.BytesIO(content), len(content))
+
+
+def _read_all(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    header, places = _read_start(file, size)
+    arrays = {}
+    for name, place in places.items():
+        file.seek(place.start)
+        content = file.read(place.end - place.start)
+        if header["arrays"][name].get("sha256") != hashlib.sha256(content).hexdigest():
+            raise ValueError(f"the array {name!r} is not what was written: the file is damaged.")
+        arrays[name] = np.frombuffer(content, place.dtype).reshape(place.shape)
     return header, arrays
 
 
-def _read_start(file: BinaryIO) -> tuple[dict[str, Any], dict[str, _Place]]:
+def _read_start(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, _Place]]:
     """The header, and where arrays are, before any of them is read."""
-    size = os.fstat(file.fileno()).st_size
     length = _header_length(file.read(8), size)
     header, outer = _parse_header(file.read(length))
     return header, _find_arrays(header, outer, 8 + length, size)

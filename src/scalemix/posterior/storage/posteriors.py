@@ -70,6 +70,18 @@ GENERATORS: dict[str, Any] = {
 
 def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | None = None) -> None:
     """Write a posterior to one file, replacing any earlier one at once."""
+    container.write(Path(path), *_content(posterior, metadata))
+
+
+def to_bytes(posterior: Posterior) -> bytes:
+    """What `write` would write to a file."""
+    return container.to_bytes(*_content(posterior, None))
+
+
+def _content(
+    posterior: Posterior, metadata: dict[str, Any] | None
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The header and the arrays of a file."""
     arrays = Collected()
     networks, num_members = posterior.networks, None
     if isinstance(networks, Ensemble):
@@ -118,7 +130,7 @@ def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | Non
         },
         "score_spread": float(posterior.score_spread),
     }
-    container.write(Path(path), header, arrays.by_name)
+    return header, arrays.by_name
 
 
 def _check_metadata(metadata: Any) -> dict[str, Any]:
@@ -151,24 +163,35 @@ def read(path: str | Path, *, network: PyTree | None = None) -> Saved:
     """The posterior, as `load` gives it, and the metadata that were saved with it."""
     path = Path(path)
     with explaining(path):
-        header, found = container.read(path)
-        arrays = Found(found)
-        lead = _lead(header)
-        model = _read_model(header, arrays, lead, network)
-        kind = _kind(header)
-        parts = arrays.tree(take(header, "parts", dict))
-        for name, part in parts.items():
-            check_finite(name, part)
-        networks = kind.restore(model, parts, lead)
-        posterior = Posterior(
-            Ensemble(networks, lead[0]) if lead else networks,
-            _read_scaling(take(header, "scaling", dict), arrays),
-            _read_history(take(header, "history", dict), arrays, lead, networks),
-            _read_key(take(header, "key", dict)),
-            _read_spread(header),
-        )
-        _check_scaling(posterior)
-        return Saved(posterior, take(header, "metadata", dict))
+        return _restore(*container.read(path), network)
+
+
+def from_bytes(content: bytes) -> Posterior:
+    """The posterior that `to_bytes` gave, as `load` would read it from a file."""
+    with explaining("The posterior"):
+        return _restore(*container.from_bytes(content), None).posterior
+
+
+def _restore(
+    header: dict[str, Any], by_name: dict[str, np.ndarray], network: PyTree | None
+) -> Saved:
+    arrays = Found(by_name)
+    lead = _lead(header)
+    model = _read_model(header, arrays, lead, network)
+    kind = _kind(header)
+    parts = arrays.tree(take(header, "parts", dict))
+    for name, part in parts.items():
+        check_finite(name, part)
+    networks = kind.restore(model, parts, lead)
+    posterior = Posterior(
+        Ensemble(networks, lead[0]) if lead else networks,
+        _read_scaling(take(header, "scaling", dict), arrays),
+        _read_history(take(header, "history", dict), arrays, lead, networks),
+        _read_key(take(header, "key", dict)),
+        _read_spread(header),
+    )
+    _check_scaling(posterior)
+    return Saved(posterior, take(header, "metadata", dict))
 
 
 def info(path: str | Path) -> Info:

@@ -1,0 +1,159 @@
+"""What the names in a recipe stand for: mixtures, priors, networks, likelihoods, engines."""
+
+import dataclasses
+import math
+from typing import Any
+
+from jaxtyping import PRNGKeyArray, PyTree
+
+from scalemix import mixtures, networks
+from scalemix.fitting.candidates import FLOORS, noisy_likelihoods
+from scalemix.fitting.kinds import Mention, SettingError
+from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
+from scalemix.inference.training.noise import NoiseTraining
+from scalemix.inference.training.scales import have_maximum
+from scalemix.likelihoods import Categorical, Gaussian, Likelihood
+from scalemix.mixtures import ScaleMixture
+from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
+
+PRIORS: dict[str, type[Structure]] = {
+    "ard": ARD,
+    "drop-connect": DropConnect,
+    "add": ADD,
+    "ard-add": ARDADD,
+}
+# Each family, with parameters under which a scale is about one: weights of unit spread.
+MIXTURES: dict[str, tuple[type[ScaleMixture], dict[str, float]]] = {
+    "bernoulli": (mixtures.Bernoulli, {"keep": 0.95}),
+    "beta": (mixtures.Beta, {"a": 19.0, "b": 1.0}),
+    "exponential": (mixtures.Exponential, {"rate": 1.0}),
+    "gamma": (mixtures.Gamma, {"shape": 2.0, "rate": 2.0}),
+    "gaussian": (mixtures.Gaussian, {"std": 0.25}),
+    "half-cauchy": (mixtures.HalfCauchy, {"scale": 1.0}),
+    "inverse-gamma": (mixtures.InverseGamma, {"shape": 3.0, "rate": 3.0}),
+    "inverse-nakagami": (mixtures.InverseNakagami, {"shape": 3.0, "spread": 1.0}),
+    "log-uniform": (mixtures.LogUniform, {}),
+    "rayleigh": (mixtures.Rayleigh, {"scale": math.sqrt(0.5)}),
+    "uniform": (mixtures.Uniform, {"low": 0.5, "high": 1.5}),
+}
+# Samples that are kept of each chain: as many as a prediction uses.
+CHAIN_SAMPLES = 250
+
+
+def mixture_parameters(recipe: RecipeSettings) -> dict[str, float]:
+    """The values of all parameters of the family, or a `SettingError`."""
+    name = recipe.mixture_name
+    kind, defaults = MIXTURES[name]
+    given = recipe.mixture_parameters or {}
+    known = [field.name for field in dataclasses.fields(kind)]
+    for key in given:
+        if key not in known:
+            takes = f"takes {', '.join(known)}" if known else "has no parameters"
+            raise SettingError(Mention("mixture_parameters"), f": {name!r} {takes}; got {key!r}.")
+    return defaults | {key: float(value) for key, value in given.items()}
+
+
+def build_mixture(recipe: RecipeSettings) -> ScaleMixture:
+    """The family of scales, with its parameters."""
+    return MIXTURES[recipe.mixture_name][0](**mixture_parameters(recipe))
+
+
+def build_prior(recipe: RecipeSettings) -> Structure:
+    """The prior of the weights."""
+    structure = PRIORS[recipe.prior]
+    if structure in (ADD, ARDADD) and not (recipe.residual and len(recipe.hidden) > 1):
+        structure = ARD
+    return structure(build_mixture(recipe))
+
+
+def build_network(
+    recipe: RecipeSettings, num_inputs: int, num_outputs: int, *, key: PRNGKeyArray
+) -> PyTree:
+    """A network with fresh weights."""
+    if recipe.residual:
+        width, depth = recipe.hidden[0], len(recipe.hidden)
+        return networks.ResNet(num_inputs, num_outputs, width, depth, key=key)
+    return networks.MLP(num_inputs, num_outputs, recipe.hidden, key=key)
+
+
+def build_likelihoods(recipe: RecipeSettings, num_classes: int | None) -> list[Likelihood]:
+    """The distributions of the target that are tried; only EM tries more than one."""
+    if recipe.task == "classification":
+        return [Categorical(num_classes or 2)]
+    floor = recipe.noise_floor
+    if recipe.inference == "em":
+        return noisy_likelihoods(FLOORS if floor == "auto" else (floor,))
+    return [Gaussian(floor=ONE_FLOOR if floor == "auto" else floor)]
+
+
+def build_method(recipe: RecipeSettings, num_rows: int) -> Any:
+    """Noise training or MCMC, for so many rows."""
+    if recipe.inference == "noise":
+        return NoiseTraining(
+            recipe.objective, num_draws=recipe.num_draws, num_members=recipe.ensemble_size,
+            **recipe.training(num_rows),
+        )  # fmt: skip
+    # Chains need packages that not everyone has.
+    from scalemix.inference.chains.mcmc import MCMC
+
+    half = max(1, (recipe.max_steps or CHAIN_STEPS) // 2)
+    thin = max(1, half // CHAIN_SAMPLES)
+    return MCMC(
+        num_chains=recipe.ensemble_size,
+        num_warmup=half,
+        num_samples=max(1, half // thin),
+        thin=thin,
+        sampler=recipe.sampler,
+        warm_start=True,
+        learning_rate=recipe.learning_rate,
+    )
+
+
+def has_update(mixture: ScaleMixture) -> bool:
+    """Whether variational EM can use the family."""
+    try:
+        mixture.optimal_variance(1.0, 1)
+    except ValueError:
+        return False
+    return True
+
+
+def check_mixture(recipe: RecipeSettings) -> None:
+    """Raise `SettingError` if the inference cannot use the mixture, or not with this prior."""
+    mixture, inference = Mention("mixture", recipe.mixture), recipe.inference
+    built = build_mixture(recipe)
+    if inference == "em" and not has_update(built):
+        usable = [name for name, (kind, given) in MIXTURES.items() if has_update(kind(**given))]
+        raise SettingError(
+            mixture,
+            " has no closed-form update, which ",
+            Mention("inference", "em"),
+            f" needs. Use one of {', '.join(usable)}, or ",
+            Mention("inference", "noise"),
+            " or ",
+            Mention("inference", "mcmc"),
+            ".",
+        )
+    if inference == "em" and not have_maximum(build_prior(recipe), recipe.hidden[0]):
+        raise SettingError(
+            Mention("prior", recipe.prior),
+            " with ",
+            mixture,
+            " has no most probable scales: those of units and of layers multiply, and nothing says "
+            "which of them is large. Use ",
+            Mention("prior", "ard"),
+            ", or ",
+            Mention("mixture", "half-cauchy"),
+            ".",
+        )
+    if inference != "em" and recipe.mixture == "log-uniform":
+        raise SettingError(
+            mixture,
+            " is improper, and ",
+            Mention("inference", inference),
+            " has to sample from it. Use ",
+            Mention("inference", "em"),
+            ", or ",
+            Mention("mixture", "half-cauchy"),
+            ".",
+        )

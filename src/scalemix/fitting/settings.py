@@ -1,0 +1,217 @@
+"""The settings of a recipe: for each one its default, the values it may have, and its meaning.
+
+The options of the command line are made from these fields; the signatures and the documentation of
+the estimators are tested against them. This module does without JAX, so that help comes quickly.
+"""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from scalemix.fitting.kinds import (
+    Choice,
+    Count,
+    Flag,
+    Kind,
+    Mention,
+    Parameters,
+    Positive,
+    SettingError,
+    Widths,
+)
+
+Task = Literal["regression", "classification"]
+Inference = Literal["em", "noise", "mcmc"]
+Objective = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
+Sampler = Literal["nuts", "mclmc"]
+
+PRIOR_NAMES = ("ard", "drop-connect", "add", "ard-add")
+MIXTURE_NAMES = (
+    "bernoulli", "beta", "exponential", "gamma", "gaussian", "half-cauchy", "inverse-gamma",
+    "inverse-nakagami", "log-uniform", "rayleigh", "uniform",
+)  # fmt: skip
+# What "auto" stands for: EM wants scales in closed form, and the others a proper distribution.
+AUTO_MIXTURE: dict[str, str] = {
+    "em": "inverse-gamma",
+    "noise": "bernoulli",
+    "mcmc": "inverse-gamma",
+}
+# Networks in an ensemble, or chains, unless told otherwise.
+ENSEMBLE_SIZE: dict[str, int] = {"em": 16, "noise": 8, "mcmc": 8}
+# For more rows than this, batches are larger and training is longer.
+MANY_ROWS = 5000
+# Steps of training for few and for many rows, unless told otherwise.
+STEPS: dict[str, tuple[int, int]] = {"em": (14_000, 17_000), "noise": (8_000, 10_000)}
+CHAIN_STEPS = 4_000
+# The least noise of a real target, where only one value is used.
+ONE_FLOOR = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What is known of one setting besides its name and default."""
+
+    kind: Kind
+    meaning: str
+
+
+def _setting(kind: Kind, meaning: str) -> dict[str, Setting]:
+    return {"setting": Setting(kind, meaning)}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RecipeSettings:
+    """The fields of `scalemix.recipes.Recipe`, checked one by one."""
+
+    task: Task = dataclasses.field(
+        default="regression",
+        metadata=_setting(
+            Choice(get_args(Task)), "Whether the target is a real number or one of several classes."
+        ),
+    )
+    prior: str = dataclasses.field(
+        default="ard-add",
+        metadata=_setting(
+            Choice(PRIOR_NAMES),
+            'Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), '
+            'both ("ard-add"), or none ("drop-connect"). In layers that no path leads around, '
+            '"add" and "ard-add" mean "ard".',
+        ),
+    )
+    mixture: str = dataclasses.field(
+        default="auto",
+        metadata=_setting(
+            Choice(("auto", *MIXTURE_NAMES)),
+            'The family of the scales. "auto" is "bernoulli" for noise training, and '
+            '"inverse-gamma" otherwise.',
+        ),
+    )
+    mixture_parameters: Mapping[str, float] | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Parameters(),
+            "Parameters of the family by name, such as keep for Bernoulli scales. The others "
+            "keep their defaults.",
+        ),
+    )
+    inference: Inference = dataclasses.field(
+        default="em",
+        metadata=_setting(
+            Choice(get_args(Inference)),
+            "Variational EM, training under noise (dropout and its relatives), or Markov "
+            "chain Monte Carlo.",
+        ),
+    )
+    hidden: tuple[int, ...] = dataclasses.field(
+        default=(50, 50),
+        metadata=_setting(
+            Widths(), "The width of each hidden layer. All are equal in a residual network."
+        ),
+    )
+    residual: bool = dataclasses.field(
+        default=True,
+        metadata=_setting(Flag(), "Whether every hidden layer but the first has a path around it."),
+    )
+    num_members: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "How many networks the ensemble has; for MCMC, how many chains run. By default 16 "
+            "for EM, and 8 otherwise.",
+        ),
+    )
+    num_trial_members: int = dataclasses.field(
+        default=4,
+        metadata=_setting(
+            Count(),
+            "How many networks are fitted to try each combination of temperature and noise floor.",
+        ),
+    )
+    max_steps: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "Steps of training; for MCMC, steps of each chain, the first half of which adapt "
+            "the sampler. By default 14,000 for EM and 8,000 for noise training (17,000 and "
+            "10,000 for more than 5,000 rows), and 4,000 for MCMC.",
+        ),
+    )
+    batch_size: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "Rows in a step of training. By default 64, and 128 for more than 5,000 rows. "
+            "Chains use all rows.",
+        ),
+    )
+    learning_rate: float = dataclasses.field(
+        default=1e-2,
+        metadata=_setting(
+            Positive(), "Where the rate of Adam starts. It falls to zero along a cosine."
+        ),
+    )
+    temperature: float | Literal["auto"] = dataclasses.field(
+        default="auto",
+        metadata=_setting(
+            Positive(may_be_auto=True),
+            'How strongly EM weighs the prior; 1 is Bayes\' rule. With "auto", held-out rows '
+            "choose.",
+        ),
+    )
+    noise_floor: float | Literal["auto"] = dataclasses.field(
+        default="auto",
+        metadata=_setting(
+            Positive(may_be_auto=True),
+            'The least noise of a real target, in standard deviations of it. With "auto", '
+            "held-out rows choose for EM, and it is 0.001 otherwise. Classes have no such "
+            "noise.",
+        ),
+    )
+    objective: Objective = dataclasses.field(
+        default="tail_adaptive",
+        metadata=_setting(Choice(get_args(Objective)), "What noise training maximises."),
+    )
+    num_draws: int = dataclasses.field(
+        default=10, metadata=_setting(Count(), "Draws of the noise in each step of noise training.")
+    )
+    sampler: Sampler = dataclasses.field(
+        default="mclmc", metadata=_setting(Choice(get_args(Sampler)), "The sampler of MCMC.")
+    )
+
+    def __post_init__(self):
+        for name, known in settings_of(RecipeSettings).items():
+            object.__setattr__(self, name, known.kind.check(name, getattr(self, name)))
+        if self.residual and len(set(self.hidden)) > 1:
+            raise SettingError(
+                Mention("hidden", self.hidden),
+                ": the layers of a residual network are of one width. Make them so, or use ",
+                Mention("residual", False),
+                ".",
+            )
+
+    @property
+    def ensemble_size(self) -> int:
+        """How many networks are fitted, or chains run."""
+        return ENSEMBLE_SIZE[self.inference] if self.num_members is None else self.num_members
+
+    @property
+    def mixture_name(self) -> str:
+        """The family of the scales, with "auto" resolved."""
+        return AUTO_MIXTURE[self.inference] if self.mixture == "auto" else self.mixture
+
+    def training(self, num_rows: int) -> dict[str, Any]:
+        """Steps, batches and rate of training on so many rows, as engines name them."""
+        many = num_rows > MANY_ROWS
+        steps = self.max_steps or STEPS[self.inference][many]
+        return {
+            "steps": steps,
+            "batch_size": self.batch_size or (128 if many else 64),
+            "learning_rate": self.learning_rate,
+            # Often enough for a bar that moves, seldom enough to cost nothing.
+            "chunk_steps": min(500, steps),
+        }
+
+
+def settings_of(recipe: type[RecipeSettings]) -> dict[str, Setting]:
+    """The settings of a recipe by name, in their order."""
+    return {field.name: field.metadata["setting"] for field in dataclasses.fields(recipe)}
