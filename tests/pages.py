@@ -4,12 +4,18 @@ A block of Python that prints is followed by a block of text that shows it. Run 
 `python -m tests.pages docs/index.md`, it writes what a page prints into the page.
 """
 
+import contextlib
+import io
 import re
-import subprocess
+import runpy
 import sys
+import tempfile
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+import jax
 
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<shown>.*?)```\n)?", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
@@ -36,6 +42,26 @@ def read_blocks(page: Path) -> list[Block]:
 def as_script(blocks: Sequence[Block]) -> str:
     """All blocks as one program, which says where the output of each ends."""
     return "".join(f"{block.code}\nprint({END!r}, flush=True)\n" for block in blocks)
+
+
+def run_as_a_reader(code: str, folder: Path) -> str:
+    """What a program prints that runs in a folder, with names of its own only.
+
+    It runs in this process, and so does without imports and compilations that have been done; but
+    not under the strictness of the tests, which readers do not have.
+    """
+    program = folder / "program.py"
+    program.write_text(code)
+    with (
+        contextlib.chdir(folder),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+        warnings.catch_warnings(),
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        warnings.simplefilter("default")
+        runpy.run_path(str(program), run_name="__main__")
+    return printed.getvalue()
 
 
 def split_output(stdout: str) -> list[str]:
@@ -84,10 +110,8 @@ def _last_digit(number: str) -> float:
 def _write(page: Path) -> None:
     """Put what the blocks print now into the page, where that is not what it shows."""
     blocks = read_blocks(page)
-    ran = subprocess.run(
-        [sys.executable, "-c", as_script(blocks)], check=True, stdout=subprocess.PIPE, text=True
-    )
-    output = iter(split_output(ran.stdout))
+    with tempfile.TemporaryDirectory() as folder:
+        output = iter(split_output(run_as_a_reader(as_script(blocks), Path(folder))))
 
     def with_output(block: re.Match[str]) -> str:
         printed, shown = next(output), block["shown"] or ""
