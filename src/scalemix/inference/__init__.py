@@ -9,10 +9,12 @@ from scalemix.inference.training.objectives import (
     lower_bound,
     tail_adaptive,
 )
+from scalemix.inference.training.settings import Training
 
 __all__ = [
     "MCMC",
     "NoiseTraining",
+    "Training",
     "VariationalEM",
     "hierarchical",
     "importance_weighted",
