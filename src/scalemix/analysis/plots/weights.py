@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.analysis.plots.axes import BLUE, GREY, new_axes, tidy
-from scalemix.posterior.networks import GaussianNetworks
 from scalemix.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
@@ -66,12 +65,8 @@ def second_moments(posterior: Posterior, member: int = 0) -> dict[str, np.ndarra
     The trailing axes of a convolution are summed over, so that there is one number for each pair of
     channels.
     """
-    networks = posterior.members[member].networks
     moments = {}
-    for name, weight in networks.model.weights.items():
-        moment = np.asarray(weight, float) ** 2
-        if isinstance(networks, GaussianNetworks):
-            moment = moment + np.asarray(networks.deviations[name], float) ** 2
+    for name, moment in posterior.networks.members[member].second_moments().items():
         if moment.ndim < 2:
             moment = moment.reshape(1, -1)
         # Equinox keeps outputs first; a row of the prior holds one unit's outgoing weights.
@@ -119,8 +114,7 @@ def _colorbar(axes: "list[Axes]", posterior: Posterior) -> None:
     figure = axes[-1].get_figure()
     assert figure is not None
     bar = figure.colorbar(axes[-1].images[-1], ax=axes, pad=0.02)
-    gaussian = isinstance(posterior.members[0].networks, GaussianNetworks)
-    bar.set_label(r"$\mu^2 + \sigma^2$" if gaussian else r"$w^2$")
+    bar.set_label(posterior.networks.stacked.moment_label)
 
 
 def heat_maps(

@@ -9,7 +9,7 @@ from scalemix.posterior.posterior import Posterior
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class ReportedFit:
     """One fit, and what came of it."""
 
     name: str
@@ -33,7 +33,7 @@ class Story:
     groups: dict[str, list[int]]
     """Columns of the table, and the inputs of the networks that each became."""
     target: str
-    fits: list[Told]
+    fits: list[ReportedFit]
     test: tuple[np.ndarray, np.ndarray] | None = None
     """Inputs and targets of rows that were not trained on."""
     classes: tuple[str, ...] | None = None

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from scalemix.data.checks import network_dtype
-from scalemix.posterior.networks import Ensemble
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 
@@ -29,13 +28,8 @@ def count_zeros(posterior: Posterior) -> int:
 
 
 def _arrays(posterior: Posterior) -> list[Any]:
-    return jax.tree.leaves(eqx.filter(_network(posterior), eqx.is_inexact_array))
-
-
-def _network(posterior: Posterior) -> Any:
-    """The network with the arrays of all members, on a leading axis if there are several."""
-    networks = posterior.networks
-    return (networks.stacked if isinstance(networks, Ensemble) else networks).model.network
+    network = posterior.networks.stacked.model.network
+    return jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
 
 
 def mean_change(before: Predictive, after: Predictive) -> float:
@@ -57,13 +51,13 @@ def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np
 
 def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:
     """Median seconds of a compiled pass of these inputs through all members."""
-    arrays, static = eqx.partition(_network(posterior), eqx.is_array)
+    networks = posterior.networks
+    arrays, static = eqx.partition(networks.stacked.model.network, eqx.is_array)
 
     def one(arrays: Any, x: Any) -> Any:
         return jax.vmap(eqx.combine(arrays, static))(x)
 
-    many = isinstance(posterior.networks, Ensemble)
-    run = jax.jit(jax.vmap(one, in_axes=(0, None)) if many else one)
+    run = jax.jit(jax.vmap(one, in_axes=(0, None)) if networks.lead else one)
     x = jnp.asarray(inputs)
     run(arrays, x).block_until_ready()
     times = []

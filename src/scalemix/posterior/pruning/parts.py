@@ -12,7 +12,7 @@ from jaxtyping import Array, PyTree
 
 from scalemix.model.model import Model, assemble
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior.networks import GaussianNetworks, Networks
+from scalemix.posterior.networks import Beside, Networks
 from scalemix.structures import Structure
 
 ADVICE = (
@@ -134,20 +134,19 @@ def layers_of(network: PyTree) -> dict[str, Any]:
 
 def take_apart(networks: Networks) -> Parts:
     """The layers of one network."""
-    moments, structures = networks.weight_moments(), networks.model.structures
-    deviations, variances = {}, {}
-    if isinstance(networks, GaussianNetworks):
-        deviations, variances = networks.deviations, networks.variances
+    moments, beside = networks.weight_moments(), networks.beside()
     parts = {}
     for name, layer in layers_of(networks.model.network).items():
         weight = np.asarray(layer.weight)
+        # A layer without a prior has nothing but its weight.
+        deviation, variances = beside.get(name, Beside(None, {}))
         parts[name] = Part(
             weight=weight,
             mean=np.asarray(moments[name].mean) if name in moments else weight,
             bias=None if layer.bias is None else np.asarray(layer.bias),
-            structure=structures.get(name),
-            deviation=np.asarray(deviations[name]) if name in deviations else None,
-            variances={g: np.asarray(v) for g, v in variances.get(name, {}).items()},
+            structure=networks.model.structures.get(name),
+            deviation=None if deviation is None else np.asarray(deviation),
+            variances={group: np.asarray(values) for group, values in variances.items()},
         )
     return parts
 
@@ -179,12 +178,13 @@ def put_together(parts: Parts, like: Networks) -> Networks:
     under = {name: part for name, part in parts.items() if part.structure is not None}
     structures: Any = {name: part.structure for name, part in under.items()}
     model = assemble(network, structures, like.model.likelihood)
-    if not isinstance(like, GaussianNetworks):
-        return type(like)(model)
-    return GaussianNetworks(
-        model,
-        {name: jnp.asarray(part.deviation) for name, part in under.items()},
-        {n: {g: jnp.asarray(v) for g, v in part.variances.items()} for n, part in under.items()},
+    return like.rebuilt(model, {name: _beside(part) for name, part in under.items()})
+
+
+def _beside(part: Part) -> Beside:
+    return Beside(
+        None if part.deviation is None else jnp.asarray(part.deviation),
+        {group: jnp.asarray(values) for group, values in part.variances.items()},
     )
 
 

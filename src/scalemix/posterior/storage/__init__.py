@@ -1,5 +1,7 @@
 """Posteriors on disk: one file, written whole or not at all, read without executing anything."""
 
-from scalemix.posterior.storage.posteriors import Info, Saved, info, load, read, write
+from scalemix.posterior.storage.files import load, read, write
+from scalemix.posterior.storage.summary import Info, info
+from scalemix.posterior.storage.unpacking import Saved
 
 __all__ = ["Info", "Saved", "info", "load", "read", "write"]

@@ -126,15 +126,15 @@ def numbers_of(network: PyTree) -> dict[str, str]:
 
 
 def _by_name(network: PyTree, wanted: Callable[[Any], bool]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(network)[0]:
         if not wanted(leaf):
             continue
         name = path_name(path)
-        if name in found:
+        if name in leaves:
             raise ValueError(f"Two leaves of the network are called {name!r}. Rename one of them.")
-        found[name] = leaf
-    return found
+        leaves[name] = leaf
+    return leaves
 
 
 def check(
