@@ -77,8 +77,8 @@ def test_moments(posterior):
 
 def test_log_prob_is_the_log_of_the_mean_density(posterior):
     expected = np.log(twins(posterior).pdf(Y).mean(axis=0))
-    found = posterior.predict(X, num_draws=DRAWS).log_prob(Y)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    log_probs = posterior.predict(X, num_draws=DRAWS).log_prob(Y)
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-3, atol=1e-3)
     # Far out, where every density underflows, its logarithm does not.
     assert np.isfinite(posterior.predict(X, num_draws=DRAWS).log_prob(Y + 1e3)).all()
 
@@ -87,18 +87,18 @@ def test_quantiles_are_those_of_the_mixture(posterior):
     predictive, each = posterior.predict(X, num_draws=DRAWS), twins(posterior)
     np.testing.assert_allclose(predictive.cdf(Y), each.cdf(Y).mean(axis=0), atol=1e-4)
     for q in (0.001, 0.05, 0.5, 0.95):
-        found = predictive.quantile(q)
-        np.testing.assert_allclose(each.cdf(found).mean(axis=0), q, rtol=1e-3, atol=1e-6)
+        values = predictive.quantile(q)
+        np.testing.assert_allclose(each.cdf(values).mean(axis=0), q, rtol=1e-3, atol=1e-6)
     lower, upper = predictive.interval(0.9)
     np.testing.assert_array_equal(lower, predictive.quantile(0.05))
     assert np.all(lower < upper)
 
 
 def test_absolute_errors_are_of_single_draws(posterior):
-    found = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
+    errors = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
     expected = np.abs(Y - twins(posterior).mean()).mean(axis=0)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
-    assert sx.metrics.paper_rmse(found) > sx.metrics.mae(Y, twins(posterior).mean().mean(axis=0))
+    np.testing.assert_allclose(errors, expected, rtol=1e-4)
+    assert sx.metrics.paper_rmse(errors) > sx.metrics.mae(Y, twins(posterior).mean().mean(axis=0))
 
 
 def test_samples_follow_the_distribution(posterior):
@@ -166,9 +166,9 @@ def test_crps_of_few_samples_is_unbiased(build, num):
     posterior = sx.Posterior(networks, scaling, history, KEY)
     times = 12_000 // num
     samples = posterior.predict(np.zeros((1, 1))).sample(jax.random.key(num), num * times)
-    found = [sx.metrics.crps(np.array([1.5]), part) for part in samples.reshape(times, num, 1)]
-    error = np.std(found) / np.sqrt(times)
-    assert abs(np.mean(found) - mixture_crps(1.5, places)) < 4 * error
+    scores = [sx.metrics.crps(np.array([1.5]), part) for part in samples.reshape(times, num, 1)]
+    error = np.std(scores) / np.sqrt(times)
+    assert abs(np.mean(scores) - mixture_crps(1.5, places)) < 4 * error
 
 
 def test_blocks_do_not_matter(gaussian, monkeypatch):

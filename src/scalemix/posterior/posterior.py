@@ -137,10 +137,11 @@ class Posterior(eqx.Module):
 
         Examples
         --------
-        >>> import tempfile, pathlib
+        >>> import pathlib, tempfile
+        >>> from scalemix import storage
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
         >>> post.save(path, metadata={"target": "price"})
-        >>> sx.storage.info(path).metadata
+        >>> storage.info(path).metadata
         {'target': 'price'}
         """
         # Files know posteriors, so a posterior imports them only when it is asked.
@@ -277,6 +278,12 @@ class Posterior(eqx.Module):
         ------
         ValueError
             If the posterior was not sampled by `MCMC`.
+
+        Examples
+        --------
+        >>> import arviz as az  # doctest: +SKIP
+        >>> sampled = sx.fit(model, x, y, sx.MCMC(), key=key)  # doctest: +SKIP
+        >>> az.summary(sampled.to_arviz())  # doctest: +SKIP
         """
         from scalemix.posterior.diagnostics import to_arviz
 
@@ -294,6 +301,13 @@ class Posterior(eqx.Module):
         ------
         ValueError
             If the posterior was not sampled by `MCMC`, or its prior has no Bernoulli mixture.
+
+        Examples
+        --------
+        >>> spiky = sx.Model(net, sx.ARD(sx.Bernoulli(0.5)), sx.likelihoods.Gaussian())
+        >>> sampled = sx.fit(spiky, x, y, sx.MCMC(), key=key)  # doctest: +SKIP
+        >>> sampled.inclusion_probabilities()["layers.0"]["unit"]  # doctest: +SKIP
+        array([1.  , 0.13, 0.09], dtype=float32)
         """
         from scalemix.posterior.diagnostics import inclusion_probabilities
 

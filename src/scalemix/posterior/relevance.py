@@ -1,39 +1,25 @@
 """What a network turned out to need: its inputs, its hidden units, its layers.
 
-There are two measures of a row of weights (all that one unit sends out) or of a whole layer:
-
-    share            its part of the prior variance, `v_r / sum_r v_r`, or of `E[w^2]` where the
-                     posterior has no scales of its own
-    signal to noise  `sum mu^2 / sum sigma^2`: what is known of the weights against what is not
-
-The rule: a unit is **off** if its signal to noise is below a threshold, 0.01 by default, or if its
-weights are all but zero compared with those of the others. A layer whose units have scales is off
-if all its units are; any other layer is off if the rule says so of the layer as a whole.
+`relevance_rule` has the measures, and the rule of what is off.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jaxtyping import Array
 
 from scalemix._text import text_table
 from scalemix.model.model import Model, find_input
-from scalemix.networks.placing import sum_rows
 from scalemix.networks.readers import input_sites, output_sites
-from scalemix.networks.sites import Site, find_sites
-from scalemix.posterior.networks import Networks, WeightMoments
+from scalemix.networks.sites import find_sites
 from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.relevance_rule import measure_sites
 
 __all__ = [
     "Measure",
     "Relevance",
 ]
-
-# A row whose E[w^2] is less than this share of its layer's mean carries nothing.
-NEGLIGIBLE = 1e-6
 
 
 class Measure(NamedTuple):
@@ -51,6 +37,11 @@ class Measure(NamedTuple):
         ensemble, or of several chains, there is a leading axis of members or chains.
     layers : dict of str to float
         One number for each layer, by site.
+
+    Examples
+    --------
+    >>> post.relevance().signal_to_noise.inputs.shape
+    (3,)
     """
 
     inputs: np.ndarray
@@ -144,8 +135,9 @@ class Relevance:
 
         Examples
         --------
-        >>> print(post.relevance().table(["a", "b", "c"], top=1).splitlines()[2])
-        ... and 2 inputs more
+        >>> table = post.relevance().table(["a", "b", "c"], top=1)
+        >>> table.splitlines()[2]
+        '... and 2 inputs more'
         """
         if names is None or not len(self.inputs):
             names = [f"input {i}" for i in range(len(self.inputs))]
@@ -172,17 +164,6 @@ class Relevance:
 
     def __repr__(self) -> str:
         return self.table()
-
-
-class SiteRelevance(NamedTuple):
-    """What the measures and the rule say of one site of one part of the networks."""
-
-    row_variance: np.ndarray
-    row_ratio: np.ndarray
-    rows_on: np.ndarray
-    variance: float
-    ratio: float
-    on: bool
 
 
 def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
@@ -260,46 +241,6 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     )
 
 
-def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
-    """What the rule says of each site of one part of the networks."""
-    model, moments = networks.model, networks.weight_moments()
-    return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
-
-
-def _measure_site(
-    model: Model, site: Site, moments: WeightMoments, threshold: float
-) -> SiteRelevance:
-    layer = site.layer(model.network)
-    signal, noise, prior = (
-        _rows(site, layer, values)
-        for values in (moments.mean**2, moments.variance, moments.prior_variance)
-    )
-    counts = _rows(site, layer, np.ones(site.shape))
-    per_weight = (signal + noise) / counts
-    typical = np.average(per_weight, weights=counts)
-    rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
-    ratio = float(_ratio(signal.sum(), noise.sum()))
-    by_unit = "unit" in model.structures[site.name].groups
-    return SiteRelevance(
-        row_variance=prior / counts,
-        row_ratio=_ratio(signal, noise),
-        rows_on=rows_on,
-        variance=float(prior.sum() / counts.sum()),
-        ratio=ratio,
-        on=bool(rows_on.any() if by_unit else ratio >= threshold and typical > 0),
-    )
-
-
-def _rows(site: Site, layer: Any, values: Array | np.ndarray) -> np.ndarray:
-    return np.asarray(sum_rows(site, layer, jax.numpy.asarray(values, float)), np.float64)
-
-
 def _share(values: np.ndarray, total: Any) -> np.ndarray:
     # A pruned layer has no variance at all, and nothing has a share of it.
     return values / np.where(total == 0, 1.0, total)
-
-
-def _ratio(signal: Any, noise: Any) -> np.ndarray:
-    # No noise at all is certainty; nothing at all is no signal.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.asarray(signal) > 0, np.divide(signal, noise), 0.0)

@@ -237,7 +237,7 @@ def tampered(saved, folder, change):
         ),
         (lambda h, a: h.update(num_members=10**12), "one entry for each of 1000000000000 members"),
         (lambda h, a: h.update(num_members=0), "0 members"),
-        (lambda h, a: h.update(kind="Posterior"), "this version knows GaussianNetworks, NoisyNetworks"),
+        (lambda h, a: h.update(kind="Posterior"), "this version knows GaussianN"),
         (lambda h, a: h["likelihood"].update(floor=-1.0), "floor must not be negative"),
         (
             lambda h, a: h["likelihood"]["raw_scale"].update(values=["nan", 1.0]),

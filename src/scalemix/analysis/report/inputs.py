@@ -14,7 +14,7 @@ MOST_INPUTS = 40
 
 
 def relevance(story: Story) -> Element:
-    """Which columns predictions hang on, and which inputs the prior has left on."""
+    """Which columns predictions depend on, and which inputs the prior has left on."""
     return section("relevance", "Which inputs matter", *_shuffled(story), *_shares(story))
 
 
@@ -48,14 +48,14 @@ def _shares(story: Story) -> list[Element]:
     columns = []
     for fit in story.fits:
         try:
-            found = fit.posterior.relevance()
+            shares = fit.posterior.relevance()
         except ValueError as error:
             contents.append(element("p", f"{fit.name}: {error}", class_="note"))
             continue
-        if len(found.inputs):
-            columns.append((fit.name, found.inputs))
+        if len(shares.inputs):
+            columns.append((fit.name, shares.inputs))
         else:
-            contents.append(element("p", f"{fit.name}: {found.remarks[0]}.", class_="note"))
+            contents.append(element("p", f"{fit.name}: {shares.remarks[0]}.", class_="note"))
     if columns:
         order = np.argsort(-columns[-1][1], kind="stable")
         rows = [

@@ -96,16 +96,16 @@ def _confusions(story: Story) -> list[Element]:
     if len(classes) > MOST_CLASSES:
         return []
     x, y = story.test
-    found = []
+    contents = []
     for fit in story.fits:
         guess = fit.posterior.predict(x).mean.argmax(axis=1)
         counts = np.zeros((len(classes), len(classes)), int)
         np.add.at(counts, (y, guess), 1)
         rows = [(f"is {name}", *map(str, row)) for name, row in zip(classes, counts, strict=True)]
         if len(story.fits) > 1:
-            found.append(element("h3", fit.name))
-        found.append(table(["", *(f"said {name}" for name in classes)], rows))
-    return found
+            contents.append(element("h3", fit.name))
+        contents.append(table(["", *(f"said {name}" for name in classes)], rows))
+    return contents
 
 
 def draw_each(story: Story, draw: Callable[[ReportedFit], Image], caption: str) -> Element:

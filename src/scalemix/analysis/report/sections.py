@@ -3,6 +3,7 @@
 Where a report is of several fits, each picture is drawn once for each of them.
 """
 
+import dataclasses
 import platform
 from importlib import metadata
 from xml.etree.ElementTree import Element
@@ -71,12 +72,12 @@ def training(story: Story) -> Element | None:
     fits = [fit for fit in story.fits if fit.posterior.history.objective.shape[-1]]
     if not fits:
         return None
-    told_of = Story(**{**story.__dict__, "fits": fits})
+    with_history = dataclasses.replace(story, fits=fits)
     return section(
         "training",
         "Training",
         draw_each(
-            told_of,
+            with_history,
             lambda fit: pictures.history(fit.posterior),
             "The objective at each step: it should have levelled off. If it still rises at the "
             "end, more steps will help.",
@@ -85,7 +86,7 @@ def training(story: Story) -> Element | None:
 
 
 def settings(story: Story) -> Element:
-    """What to give again to get the same, and the versions of what was used."""
+    """The settings to repeat the fits with, and the versions of what was used."""
     contents = []
     for fit in story.fits:
         if fit.settings:

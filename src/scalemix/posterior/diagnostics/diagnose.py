@@ -33,6 +33,17 @@ class Diagnostics:
         it is NaN for MCLMC, which has no energy.
     acceptance : numpy.ndarray
         For each chain, the mean acceptance probability.
+
+    Examples
+    --------
+    >>> from scalemix.posterior.diagnostics import Convergence, Diagnostics
+    >>> function = Convergence(np.array([1.01]), np.array([900.0]), np.array([800.0]))
+    >>> none, two = np.array([0, 0]), np.array([0.8, 0.9])
+    >>> print(Diagnostics(function, {}, {}, none, two, two))
+    function: R-hat at most 1.010, ESS at least 900 bulk, 800 tail
+    divergences: 0, 0
+    E-BFMI: 0.80, 0.90
+    acceptance: 0.80, 0.90
     """
 
     function: Convergence

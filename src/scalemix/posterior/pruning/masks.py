@@ -1,4 +1,4 @@
-"""Which rows go, in which order, and networks without them: still of the old size, with zeros."""
+"""Which rows go, in which order, and networks of the old size with zeros in their place."""
 
 import math
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ import numpy as np
 
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.relevance import SiteRelevance, measure_sites
+from scalemix.posterior.relevance_rule import SiteRelevance, measure_sites
 from scalemix.structures import Structure
 
 
@@ -23,8 +23,8 @@ class Row(NamedTuple):
 def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
     """The rows that are switched off, the least relevant first.
 
-    A row is off by the rule of `relevance`; all rows of a layer that is off are. An infinite
-    threshold takes in every row there is.
+    A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. An
+    infinite threshold includes every row there is.
     """
     candidates: list[tuple[float, float, Row]] = []
     for index, networks in enumerate(members):
@@ -46,7 +46,7 @@ def _off(
     everything = math.isinf(threshold)
     ratio = site.row_ratio
     off = ~site.rows_on | everything
-    # Rows of a layer that is off go with it, whatever each of them is alone.
+    # Rows of a layer that is off go with it, whatever the rule says of each of them.
     if "layer" in structure.groups or not everything:
         whole = not site.on or everything
         off, ratio = off | whole, np.minimum(ratio, site.ratio) if whole else ratio

@@ -36,12 +36,12 @@ def mean_change(before: Predictive, after: Predictive) -> float:
     """The largest change of the predictive mean, in units of its spread over the rows."""
     change = np.abs(after.mean - before.mean).max()
     spread = np.std(before.mean, axis=0).max()
-    # Predictions that do not vary are compared with what they leave open.
+    # Predictions that do not vary have no spread: their change is compared with their doubt.
     return float(change / (spread if spread > 0 else np.mean(before.std)))
 
 
 def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:
-    """Rows to time a pass of, as the network sees them: those given, or any."""
+    """Rows to time a pass with, as the network sees them: those given, or random ones."""
     dtype = network_dtype(posterior.model)
     shape = (TIMED_ROWS,) if in_size == "scalar" else (TIMED_ROWS, in_size)
     if x is None:

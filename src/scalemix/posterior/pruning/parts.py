@@ -1,4 +1,4 @@
-"""Dense layers as plain arrays, with all that is believed of them, to be cut and put back."""
+"""Dense layers as plain arrays, with all that is believed of them, to be cut and reassembled."""
 
 import dataclasses
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class Part:
 
     weight: np.ndarray
     mean: np.ndarray
-    """The weight's mean under the noise, if it is under any; else the weight again."""
+    """The weight's mean under its noise; without noise, the weight itself."""
     bias: np.ndarray | None
     structure: Structure | None
     deviation: np.ndarray | None
@@ -35,7 +35,7 @@ class Part:
 
     @property
     def reaches(self) -> np.ndarray:
-        """Where anything can pass: which weights are not certainly zero."""
+        """Which weights are not certainly zero, so that something can pass."""
         reaches = self.weight != 0
         return reaches if self.deviation is None else reaches | (self.deviation != 0)
 
@@ -45,7 +45,7 @@ class Part:
         def cut(matrix: np.ndarray) -> np.ndarray:
             return matrix[outputs][:, rows]
 
-        # Scales are of rows, of weights, or one for the layer.
+        # A scale belongs to a row, to a weight, or to the whole layer.
         cuts = {"unit": lambda values: values[rows], "weight": cut, "layer": lambda values: values}
         return dataclasses.replace(
             self,
@@ -57,14 +57,14 @@ class Part:
         )
 
     def fold(self, constant: np.ndarray) -> "Part":
-        """The layer with the mean of what a constant input adds put into its bias."""
+        """The layer with a constant input moved into its bias, at the mean weights."""
         added = (self.mean.astype(np.float64) @ constant).astype(self.weight.dtype)
         if not added.any():
             return self
         return dataclasses.replace(self, bias=added if self.bias is None else self.bias + added)
 
     def only(self, rows: np.ndarray | None = None, outputs: np.ndarray | None = None) -> "Part":
-        """The layer with zeros for all weights but those of these rows and outputs."""
+        """The layer with all weights set to zero except those of these rows and outputs."""
         keep = np.ones(self.weight.shape, self.weight.dtype)
         keep = keep if rows is None else keep * rows.astype(keep.dtype)
         keep = keep if outputs is None else keep * outputs.astype(keep.dtype)[:, None]
@@ -152,7 +152,7 @@ def take_apart(networks: Networks) -> Parts:
 
 
 def put_together(parts: Parts, like: Networks) -> Networks:
-    """Networks of one kind with others, made of these layers."""
+    """Networks of the same kind as `like`, made of these layers."""
     network, ends = like.model.network, [*layers_of(like.model.network).values()]
     sizes = {"in": ends[0].in_features, "out": ends[-1].out_features}
     names = [*parts]

@@ -112,7 +112,7 @@ def prune(
         small = with_members(posterior, made.members, made.inputs if drop_inputs else None)
         report = _report(posterior, small, made, x)
     if before is not None:
-        # A mask shares the noise of its draws with what it is put on; a smaller network cannot.
+        # Under a mask the draws have the same noise as before; in a smaller network they cannot.
         taken = x[:, list(report.inputs)] if drop_inputs else x
         report = dataclasses.replace(
             report,
@@ -163,9 +163,10 @@ def _within(
     before: Predictive,
     tolerance: float,
 ) -> list[Row]:
-    """As many of the rows, from the first, as leave the predictive mean within the tolerance.
+    """The longest beginning of the rows whose removal keeps the predictive mean within tolerance.
 
-    By bisection: the more goes the larger the change, all but always. What comes back was measured.
+    It is found by bisection, for the change nearly always grows with the number of rows removed.
+    The change of what is returned has been measured.
     """
 
     def fits(num: int) -> bool:

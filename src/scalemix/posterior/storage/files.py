@@ -33,9 +33,10 @@ def write(path: str | Path, posterior: Posterior, metadata: dict[str, Any] | Non
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
+    >>> from scalemix import storage
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
-    >>> sx.storage.write(path, post)
+    >>> storage.write(path, post)
     >>> path.exists()
     True
     """
@@ -64,10 +65,11 @@ def read(path: str | Path, *, network: PyTree | None = None) -> Saved:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
+    >>> from scalemix import storage
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
     >>> post.save(path, metadata={"target": "price"})
-    >>> posterior, metadata = sx.storage.read(path)
+    >>> posterior, metadata = storage.read(path, network=net)
     >>> metadata
     {'target': 'price'}
     """
@@ -102,7 +104,7 @@ def load(path: str | Path, *, network: PyTree | None = None) -> Posterior:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
     >>> post.save(path)
     >>> same = sx.load(path, network=net)

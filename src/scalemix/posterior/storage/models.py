@@ -9,7 +9,7 @@ from jaxtyping import Array, PyTree
 
 from scalemix.model.model import Model, assemble
 from scalemix.posterior.storage import priors, skeletons
-from scalemix.posterior.storage.arrays import Found, check_finite
+from scalemix.posterior.storage.arrays import FileArrays, check_finite
 from scalemix.posterior.storage.container import take
 
 # No example has more axes than this.
@@ -17,7 +17,7 @@ MOST_AXES = 32
 
 
 def read_model(
-    header: dict[str, Any], arrays: Found, lead: tuple[int, ...], network: PyTree | None
+    header: dict[str, Any], arrays: FileArrays, lead: tuple[int, ...], network: PyTree | None
 ) -> Model:
     """The model, its arrays with the leading axes `lead`, or a `ValueError`.
 

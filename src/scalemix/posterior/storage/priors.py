@@ -83,7 +83,7 @@ def decode_likelihood(description: Any, lead: tuple[int, ...]) -> Likelihood:
     }
     learned = {name: values.pop(name) for name in kind.learned}
     if learned:
-        # Where learning started is not known any more; the constructor wants it above the floor.
+        # The file does not hold where learning started; any value above the floor will do.
         values["scale"] = 2 * values["floor"] + 1.0
     likelihood = kind(**values)
     for name, value in learned.items():
@@ -147,7 +147,7 @@ def in_words(description: dict[str, Any]) -> str:
             continue
         if isinstance(value, dict):
             value = value.get("values")
-        # Members differ in what they learned only; one number then stands for all.
+        # Members differ only in what they learned; elsewhere one number stands for all.
         numbers = value if isinstance(value, list) else [value]
         texts = dict.fromkeys(f"{n:.4g}" if isinstance(n, float) else str(n) for n in numbers)
         shown.append(f"{name}={' / '.join(texts)}")

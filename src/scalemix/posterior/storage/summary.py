@@ -43,10 +43,11 @@ class Info:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
+    >>> from scalemix import storage
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
     >>> post.save(path)
-    >>> info = sx.storage.info(path)
+    >>> info = storage.info(path)
     >>> info.network, info.num_steps, info.method
     ('MLP', 50, 'variational EM')
     """
@@ -89,10 +90,11 @@ def info(path: str | Path) -> Info:
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
+    >>> from scalemix import storage
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
     >>> post.save(path, metadata={"target": "price"})
-    >>> sx.storage.info(path).metadata
+    >>> storage.info(path).metadata
     {'target': 'price'}
     """
     path = Path(path)

@@ -14,7 +14,7 @@ from scalemix.data.scaling import Scaling
 from scalemix.posterior.history import History
 from scalemix.posterior.networks import Ensemble, Networks
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.storage.arrays import Found, check_finite
+from scalemix.posterior.storage.arrays import FileArrays, check_finite
 from scalemix.posterior.storage.classes import NETWORKS_CLASSES
 from scalemix.posterior.storage.container import take
 from scalemix.posterior.storage.models import read_model, without_lead
@@ -39,10 +39,11 @@ class Saved(NamedTuple):
 
     Examples
     --------
-    >>> import tempfile, pathlib
+    >>> import pathlib, tempfile
+    >>> from scalemix import storage
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
     >>> post.save(path, metadata={"columns": ["a", "b", "c"]})
-    >>> sx.storage.read(path).metadata
+    >>> storage.read(path, network=net).metadata
     {'columns': ['a', 'b', 'c']}
     """
 
@@ -54,7 +55,7 @@ def unpack(
     header: dict[str, Any], arrays: dict[str, np.ndarray], network: PyTree | None = None
 ) -> Saved:
     """What `pack` took apart, or a `ValueError`; `network` as in `load`."""
-    by_name, lead = Found(arrays), read_lead(header)
+    by_name, lead = FileArrays(arrays), read_lead(header)
     model = read_model(header, by_name, lead, network)
     kind = read_kind(header)
     parts = by_name.tree(take(header, "parts", dict))
@@ -90,7 +91,7 @@ def read_lead(header: dict[str, Any]) -> tuple[int, ...]:
     return () if num is None else (num,)
 
 
-def _read_scaling(entry: dict[str, Any], arrays: Found) -> Scaling:
+def _read_scaling(entry: dict[str, Any], arrays: FileArrays) -> Scaling:
     x_mean, x_scale = (arrays.array(take(entry, name, str)) for name in ("x_mean", "x_scale"))
     y_mean, y_scale = (float(take(entry, name, (int, float))) for name in ("y_mean", "y_scale"))
     values = np.concatenate([x_mean.reshape(-1), x_scale.reshape(-1), [y_mean, y_scale]])
@@ -106,7 +107,7 @@ def _check_scaling(posterior: Posterior) -> None:
         check_inputs(np.zeros((1, num_inputs)), posterior.model)
 
 
-def _read_history(entry: dict[str, Any], arrays: Found, lead: tuple[int, ...]) -> History:
+def _read_history(entry: dict[str, Any], arrays: FileArrays, lead: tuple[int, ...]) -> History:
     recorded = take(entry, "recorded", dict)
     history = History(
         objective=arrays.array(take(entry, "objective", str)),
