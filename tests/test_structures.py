@@ -25,6 +25,12 @@ def test_every_structure_has_a_row():
     assert found == set(SHAPES)
 
 
+def test_every_structure_has_a_sentence_of_its_own():
+    sentences = {structure.summary for structure in SHAPES}
+    assert len(sentences) == len(SHAPES)
+    assert all(sentence.endswith(".") for sentence in sentences)
+
+
 @pytest.mark.parametrize("structure", SHAPES)
 def test_who_shares_a_scale(structure):
     groups = structure(MIXTURE).groups

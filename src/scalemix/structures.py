@@ -6,6 +6,7 @@ structure has several groups, their scales multiply.
 """
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 
@@ -24,6 +25,9 @@ class Structure(eqx.Module):
     `scale` is the standard deviation of the Gaussian that the noise multiplies (sigma0 in the
     paper). Infinite means flat: no penalty on the weights, and a prior that cannot be sampled.
     """
+
+    summary: ClassVar[str] = ""
+    """What the structure can switch off, in a sentence for a report."""
 
     mixture: ScaleMixture
     scale: Real = eqx.field(default=1.0, converter=as_parameter, kw_only=True)
@@ -52,6 +56,11 @@ class Structure(eqx.Module):
 class ARD(Structure):
     """One scale for each unit: automatic relevance determination. As noise: dropout."""
 
+    summary: ClassVar[str] = (
+        "All weights that leave a unit share one scale (automatic relevance determination), so "
+        "that an input or a unit which the data do not need can be switched off."
+    )
+
     @property
     def groups(self):
         return {"unit": self.mixture}
@@ -59,6 +68,8 @@ class ARD(Structure):
 
 class DropConnect(Structure):
     """One scale for each weight. As noise: DropConnect."""
+
+    summary: ClassVar[str] = "Each weight has a scale of its own."
 
     @property
     def groups(self):
@@ -68,6 +79,11 @@ class DropConnect(Structure):
 class ADD(Structure):
     """One scale for each layer: automatic depth determination. As noise: stochastic depth."""
 
+    summary: ClassVar[str] = (
+        "All weights of a residual layer share one scale (automatic depth determination), so that "
+        "a layer which the data do not need can be switched off."
+    )
+
     @property
     def groups(self):
         return {"layer": self.mixture}
@@ -75,6 +91,11 @@ class ADD(Structure):
 
 class ARDADD(Structure):
     """A scale for each unit times one for the layer, of the same mixture unless one is given."""
+
+    summary: ClassVar[str] = (
+        "Weights share a scale by unit and another by layer, so that units and whole layers which "
+        "the data do not need can be switched off."
+    )
 
     layer_mixture: ScaleMixture | None = None
 

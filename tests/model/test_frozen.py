@@ -16,7 +16,7 @@ from scalemix.inference.training.jobs import restart
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior.networks import NoisyNetworks
 from scalemix.posterior.posterior import History
-from scalemix.posterior.storage import posteriors as files
+from scalemix.posterior.storage import files
 
 # The body reads a table that is standardised, which is no matter here.
 pytestmark = pytest.mark.filterwarnings("ignore::scalemix.data.preparation.InputWarning")

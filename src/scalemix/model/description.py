@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 from jaxtyping import PyTree
 
+from scalemix._text import text_table
 from scalemix.networks.sites import Site, path_name
 from scalemix.structures import Structure, group_shape
 
@@ -37,11 +38,8 @@ class Description:
     def __str__(self) -> str:
         head = ("site", "layer", "shape", "structure", "mixture", "scale", "scales")
         body = [tuple(str(cell) for cell in dataclasses.astuple(row)) for row in self.rows]
-        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in [head, tuple("-" * width for width in widths), *body]
-        ]
+        widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+        lines = text_table([head, tuple("-" * width for width in widths), *body])
         weights = sum(math.prod(row.shape) for row in self.rows)
         scales = sum(row.num_scales for row in self.rows)
         lines.append(f"{weights:,} weights under the prior, {scales:,} scales")
