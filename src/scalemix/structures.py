@@ -13,11 +13,6 @@ from scalemix._parameters import Real, as_parameter, require
 from scalemix.mixtures import ScaleMixture
 
 
-def group_shape(group: str, weight_shape: tuple[int, ...], num_rows: int) -> tuple[int, ...]:
-    """The shape of a group's scales, for a weight of this shape with this many rows."""
-    return {"unit": (num_rows,), "weight": weight_shape, "layer": ()}[group]
-
-
 class Structure(eqx.Module):
     """A scale mixture, and who shares its scales: the prior of one weight matrix.
 

@@ -8,9 +8,9 @@ import pytest
 from jaxtyping import Array
 
 import scalemix as sx
+from scalemix.networks.groups import GROUPS
 from scalemix.networks.placing import expand_scales, get_weights, put_scales, put_weights
 from scalemix.networks.rules import RULES
-from scalemix.structures import group_shape
 
 KEY = jax.random.key(0)
 
@@ -67,10 +67,7 @@ def test_scaling_the_input_is_scaling_the_weight(name, groups):
     sites = sx.networks.find_sites(layer)
     scales = {
         site.name: {
-            group: 0.5
-            + jax.random.uniform(
-                jax.random.fold_in(KEY, i), group_shape(group, site.shape, site.num_rows)
-            )
+            group: 0.5 + jax.random.uniform(jax.random.fold_in(KEY, i), GROUPS[group].shape(site))
             for i, group in enumerate(groups)
         }
         for site in sites

@@ -197,7 +197,8 @@ class Recipe:
                 f"mixture={self.mixture!r} has no closed-form update, which inference='em' needs. "
                 f"Use one of {', '.join(names)}, or inference='noise' or 'mcmc'."
             )
-        if self.inference == "em" and not have_maximum(self.build_prior(), self.hidden[0]):
+        scales = {"unit": self.hidden[0], "layer": 1}
+        if self.inference == "em" and not have_maximum(self.build_prior(), scales):
             raise ValueError(
                 f"prior={self.prior!r} with mixture={self.mixture!r} has no most probable scales: "
                 f"those of units and of layers multiply, and nothing says which of them is large. "

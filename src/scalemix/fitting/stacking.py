@@ -38,8 +38,8 @@ from scalemix.fitting.front_door import (
 from scalemix.inference.training.compiled import held_out_scores
 from scalemix.inference.training.em import VariationalEM
 from scalemix.likelihoods import Likelihood, StudentT
+from scalemix.model.assignment import Prior
 from scalemix.model.model import Model
-from scalemix.model.prior import Prior
 from scalemix.posterior.calibration import score_spread
 from scalemix.posterior.posterior import Posterior
 

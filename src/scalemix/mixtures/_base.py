@@ -61,6 +61,40 @@ class ScaleMixture(eqx.Module):
     def log_prob(self, noise: ArrayLike) -> Array:
         """Log density (for Bernoulli: log mass) of the noise `xi`."""
 
+    # Coordinates that may take any value. Positive noise is `exp(u)` and bounded noise runs along a
+    # sigmoid. A family whose noise is discrete or has either sign brings coordinates of its own.
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the noise takes one of two values; its coordinates are then truth values."""
+        return False
+
+    def to_noise(self, u: Array, *, signed: bool = True) -> Array:
+        """The noise at coordinates `u`, which may be any real numbers.
+
+        With `signed=False` only `xi^2` matters, and noise of either sign is given by its magnitude.
+        """
+        low, high = self.support
+        if _is_infinite(high):
+            return jnp.exp(u)
+        # Weights divided by noise of zero would be infinite.
+        return low + (high - low) * jnp.maximum(jax.nn.sigmoid(u), jnp.finfo(u.dtype).eps ** 4)
+
+    def to_coordinate(self, noise: Array, *, signed: bool = True) -> Array:
+        """The coordinates of this noise: the inverse of `to_noise`."""
+        low, high = self.support
+        tiny, eps = jnp.finfo(noise.dtype).tiny, jnp.finfo(noise.dtype).eps
+        if _is_infinite(high):
+            return jnp.log(jnp.maximum(jnp.abs(noise), tiny))
+        share = jnp.clip((noise - low) / (high - low), tiny, 1 - eps)
+        return jnp.log(share) - jnp.log1p(-share)
+
+    def coordinate_log_prob(self, u: Array, *, signed: bool = True) -> Array:
+        """Log density of the coordinates, `log p(xi) + log |dxi / du|`; of bits, the log mass."""
+        if _is_infinite(self.support[1]):
+            return self.log_prob(self.to_noise(u, signed=signed)) + u
+        return self.logit_log_prob(u)
+
     def logit_log_prob(self, u: ArrayLike) -> Array:
         """Log density of `u` where the noise is `low + (high - low) sigmoid(u)`.
 
@@ -119,16 +153,20 @@ class ScaleMixture(eqx.Module):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
+def _is_infinite(end: Real) -> bool:
+    return isinstance(end, float) and math.isinf(end)
+
+
 def _show(value) -> str:
     return f"{value:g}" if isinstance(value, float) else eqx.tree_pformat(value)
 
 
 def _families_with_update() -> list[str]:
-    found, queue = [], [ScaleMixture]
+    names, queue = [], [ScaleMixture]
     while queue:
         family = queue.pop()
         queue.extend(family.__subclasses__())
         updates = family.optimal_variance is not ScaleMixture.optimal_variance
         if updates and not inspect.isabstract(family) and not family.__name__.startswith("_"):
-            found.append(family.__name__)
-    return sorted(found)
+            names.append(family.__name__)
+    return sorted(names)

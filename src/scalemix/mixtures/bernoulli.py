@@ -38,6 +38,20 @@ class Bernoulli(ScaleMixture):
         """The same keep probability in the plain convention: kept units are worth one."""
         return Bernoulli(self.keep)
 
+    @property
+    def is_discrete(self):
+        return True
+
+    def to_noise(self, u, *, signed=True):
+        """The noise of units that are on, where `u` is true, or off."""
+        return jnp.where(u, self.value, 0.0)
+
+    def to_coordinate(self, noise, *, signed=True):
+        return noise != 0
+
+    def coordinate_log_prob(self, u, *, signed=True):
+        return self.log_prob(self.to_noise(u))
+
     def sample(self, shape=(), *, key, dtype=float):
         # Integers compared: finer than a uniform float32 and cheaper, for dropout is a hot path.
         threshold = jnp.minimum(jnp.asarray(self.keep * 2.0**32, jnp.float32), 4294967040.0)

@@ -31,6 +31,19 @@ class Gaussian(ScaleMixture):
     def support(self):
         return -math.inf, math.inf
 
+    def to_noise(self, u, *, signed=True):
+        return self.mean + self.std * u if signed else super().to_noise(u)
+
+    def to_coordinate(self, noise, *, signed=True):
+        return (noise - self.mean) / self.std if signed else super().to_coordinate(noise)
+
+    def coordinate_log_prob(self, u, *, signed=True):
+        noise = self.to_noise(u, signed=signed)
+        if signed:
+            return self.log_prob(noise) + jnp.log(self.std)
+        # Noise of both signs has this magnitude.
+        return jnp.logaddexp(self.log_prob(noise), self.log_prob(-noise)) + u
+
     def sample(self, shape=(), *, key, dtype=float):
         return (self.mean + self.std * jax.random.normal(key, shape, dtype)).astype(dtype)
 

@@ -9,18 +9,17 @@ import numpy as np
 from jaxtyping import Array, DTypeLike, PRNGKeyArray, PyTree
 
 from scalemix.likelihoods import Likelihood
+from scalemix.model.assignment import Prior, assign, check_parameters
 from scalemix.model.description import Description, describe
+from scalemix.model.inputs import check_outputs, find_input, find_refusal
 from scalemix.model.prior import (
-    Parametrization,
-    Prior,
     PriorSample,
-    assign,
-    check_parameters,
     draw_scales,
     log_prior,
     sample_prior,
     weight_penalty,
 )
+from scalemix.model.site_prior import Parametrization, SitePrior
 from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
 from scalemix.networks.paths import bypassed_sites
 from scalemix.networks.placing import (
@@ -32,7 +31,7 @@ from scalemix.networks.placing import (
 )
 from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import Site, find_sites, path_name
-from scalemix.structures import Structure, group_shape
+from scalemix.structures import Structure
 
 NoiseSharing = Literal["example", "batch", "sequence"]
 
@@ -91,7 +90,7 @@ class Model(eqx.Module):
             )
         input_like = find_input(network, sites, example)
         if input_like is not None:
-            _check_outputs(network, likelihood, input_like)
+            check_outputs(network, likelihood, input_like)
         names = frozen_arrays(network, frozen)
         learning = tuple(site for site in sites if path_name(site.weight_path) not in names)
 
@@ -114,6 +113,14 @@ class Model(eqx.Module):
         self.frozen = names
 
     @property
+    def site_priors(self) -> tuple[SitePrior, ...]:
+        """Each site with the structure that stands on it and its layer."""
+        return tuple(
+            SitePrior(site, self.structures[site.name], site.layer(self.network))
+            for site in self.sites
+        )
+
+    @property
     def weights(self) -> dict[str, Array]:
         """The weights under the prior, by site."""
         return get_weights(self.network, self.sites)
@@ -130,7 +137,7 @@ class Model(eqx.Module):
         A dict by site of dicts by group: `{"layers.0": {"unit": ...}, ...}`.
         """
         shape = (shape,) if isinstance(shape, int) else shape
-        return draw_scales(self.structures, self.sites, self.network, shape, key)
+        return draw_scales(self.site_priors, shape, key)
 
     def with_scales(self, scales: Scales) -> PyTree:
         """The network under one draw of noise: a deterministic function of its input."""
@@ -176,7 +183,7 @@ class Model(eqx.Module):
         `model.with_weights(sample.weights).with_scales(sample.scales)`.
         """
         _check_parametrization(parametrization)
-        return sample_prior(self.structures, self.sites, self.network, parametrization, key)
+        return sample_prior(self.site_priors, parametrization, key)
 
     def log_prior(
         self,
@@ -189,20 +196,12 @@ class Model(eqx.Module):
         _check_parametrization(parametrization)
         check_by_site(weights, {site.name: site.shape for site in self.sites}, "Weights")
         check_by_site(scales, self.scale_shapes, "Scales")
-        return log_prior(
-            self.structures, self.sites, self.network, weights, scales, parametrization
-        )
+        return log_prior(self.site_priors, weights, scales, parametrization)
 
     @property
     def scale_shapes(self) -> dict[str, dict[str, tuple[int, ...]]]:
         """The shape of each site's scales, group by group."""
-        return {
-            site.name: {
-                group: group_shape(group, site.shape, site.num_rows)
-                for group in self.structures[site.name].groups
-            }
-            for site in self.sites
-        }
+        return {prior.name: prior.scale_shapes for prior in self.site_priors}
 
     @property
     def dtype(self) -> np.dtype:
@@ -211,14 +210,8 @@ class Model(eqx.Module):
 
     def refusal(self, shape: tuple[int, ...], dtype: DTypeLike) -> str | None:
         """Why the network refuses an example of this shape and type; `None` if it takes it."""
-        example = jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
-        try:
-            eqx.filter_eval_shape(self.network, example)
-        except Exception as error:
-            # Whatever a network of someone else's raises at an input that does not fit.
-            lines = str(error).strip().splitlines()
-            return lines[0] if lines else type(error).__name__
-        return None
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
+        return find_refusal(self.network, jax.ShapeDtypeStruct(shape, dtype))
 
     def frozen_readers(self, example: Array | jax.ShapeDtypeStruct) -> list[str]:
         """The names of the frozen layers that are called on the network's input as it is."""
@@ -248,7 +241,8 @@ class Model(eqx.Module):
 
     def penalty(self, parametrization: Parametrization = "expanded") -> Array:
         """What the prior takes off the log-likelihood of all data, up to a constant."""
-        return weight_penalty(self.structures, self.sites, self.network, parametrization)
+        _check_parametrization(parametrization)
+        return weight_penalty(self.site_priors, parametrization)
 
     def __repr__(self) -> str:
         kinds = dict.fromkeys(type(s).__name__ for s in self.structures.values())
@@ -257,99 +251,11 @@ class Model(eqx.Module):
 
     def describe(self) -> Description:
         """A table of the sites: shape, structure, mixture and number of scales."""
-        return describe(self.network, self.structures, self.sites, self.frozen)
-
-
-def assemble(
-    network: PyTree,
-    structures: dict[str, Structure],
-    likelihood: Likelihood,
-    *,
-    example: jax.ShapeDtypeStruct | None = None,
-    frozen: tuple[str, ...] = (),
-) -> Model:
-    """A model from the parts of one that was checked before, as a file holds them.
-
-    What is cheap to check is checked again; which layers have a path around them is not.
-    """
-    sites = find_sites(network)
-    names = [site.name for site in sites]
-    for name in structures:
-        if name not in names:
-            raise ValueError(
-                f"The prior stands on {name!r}, which is no layer of the network that a prior can "
-                f"be put on (those are {', '.join(names) or 'none'}). A layer type of your own "
-                f"needs its rule here too: see networks.register."
-            )
-    input_like = find_input(network, sites, example)
-    if input_like is not None:
-        _check_outputs(network, likelihood, input_like)
-    for site in sites:
-        if site.name in structures and path_name(site.weight_path) in frozen:
-            raise ValueError(f"The prior stands on {site.name!r}, which is frozen.")
-    model = object.__new__(Model)
-    under = tuple(site for site in sites if site.name in structures)
-    parts = {
-        "network": network, "structures": structures, "likelihood": likelihood, "sites": under,
-        "example": input_like if example is None else example, "frozen": frozen,
-    }  # fmt: skip
-    for name, part in parts.items():
-        object.__setattr__(model, name, part)
-    return model
+        return describe(self.network, self.site_priors, self.frozen)
 
 
 def _check_parametrization(parametrization: str) -> None:
     if parametrization not in get_args(Parametrization):
         raise ValueError(
             f"parametrization must be one of {get_args(Parametrization)}, got {parametrization!r}."
-        )
-
-
-def find_input(
-    network: PyTree, sites: tuple[Site, ...], example: Array | jax.ShapeDtypeStruct | None
-) -> jax.ShapeDtypeStruct | None:
-    """One input of the network, in the precision of its weights; `None` if none can be found."""
-    if example is not None:
-        if not isinstance(example, jax.ShapeDtypeStruct):
-            example = jnp.asarray(example)
-        as_float = jax.ShapeDtypeStruct(example.shape, sites[0].weight(network).dtype)
-        # Whole numbers are measurements (pixels), unless the network takes nothing else.
-        if _output_shape(network, as_float) is not None:
-            return as_float
-        return jax.ShapeDtypeStruct(example.shape, example.dtype)
-    # A network that takes a vector takes one that some dense layer of it takes.
-    guesses = {
-        (shape, site.weight(network).dtype): None
-        for site in sites
-        for shape in ((site.num_rows,), ())
-    }
-    # Each once: to find that a deep network takes none of them is work enough.
-    for shape, dtype in guesses:
-        guess = jax.ShapeDtypeStruct(shape, dtype)
-        if _output_shape(network, guess) is not None:
-            return guess
-    return None
-
-
-def _output_shape(network: PyTree, example: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
-    try:
-        return eqx.filter_eval_shape(network, example).shape
-    except Exception:
-        # Whatever a network of someone else's raises at an input that does not fit.
-        return None
-
-
-def _check_outputs(network: PyTree, likelihood: Likelihood, example: jax.ShapeDtypeStruct) -> None:
-    shape = _output_shape(network, example)
-    if shape is None:
-        raise ValueError(
-            f"The network cannot be called on one example of shape {example.shape}. It must take "
-            f"one example and nothing else: no batch axis, no key, no state."
-        )
-    needed = likelihood.num_outputs
-    if shape != (needed,) and not (needed == 1 and shape == ()):
-        raise ValueError(
-            f"{type(likelihood).__name__} needs {needed} output{'s' if needed > 1 else ''} from "
-            f"the network, which puts out the shape {shape} for one example of shape "
-            f"{example.shape} (without a batch axis). Give the network out_size={needed}."
         )

@@ -14,7 +14,6 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.model.model import Model
 from scalemix.model.unknowns import Sample, Unknowns
 from scalemix.networks.gaussians import draw_network
-from scalemix.networks.placing import expand_scales
 from scalemix.posterior.predictive import Drawn
 
 
@@ -104,14 +103,13 @@ class GaussianNetworks(Networks):
 
     def weight_moments(self) -> dict[str, WeightMoments]:
         found = {}
-        for site in self.model.sites:
-            scales = expand_scales(
-                site, site.layer(self.model.network), self.variances[site.name]
-            ) * jnp.square(jnp.asarray(self.model.structures[site.name].scale))
-            found[site.name] = WeightMoments(
-                site.weight(self.model.network),
-                self.deviations[site.name] ** 2,
-                jnp.broadcast_to(scales, site.shape),
+        for prior in self.model.site_priors:
+            variance = prior.expand(self.variances[prior.name])
+            variance = variance * jnp.square(jnp.asarray(prior.structure.scale))
+            found[prior.name] = WeightMoments(
+                prior.weight,
+                self.deviations[prior.name] ** 2,
+                jnp.broadcast_to(variance, prior.site.shape),
             )
         return found
 
@@ -190,16 +188,14 @@ class SampledNetworks(Networks):
 
 def _sampled_moments(networks: SampledNetworks) -> dict[str, WeightMoments]:
     num_chains, num_samples = networks.positions.shape[:2]
-    sites = networks.model.sites
 
     def one(place: Array) -> dict[str, tuple[Array, Array, Array]]:
         model, scales = networks.sample(place // num_samples, place % num_samples)
         found = {}
-        for site in sites:
-            weight = site.weight(model.network)
-            xi = expand_scales(site, site.layer(model.network), scales[site.name])
-            deviation = xi * jnp.asarray(model.structures[site.name].scale, weight.dtype)
-            found[site.name] = weight, weight**2, jnp.broadcast_to(deviation**2, site.shape)
+        for prior in model.site_priors:
+            weight, xi = prior.weight, prior.expand(scales[prior.name])
+            deviation = xi * jnp.asarray(prior.structure.scale, weight.dtype)
+            found[prior.name] = weight, weight**2, jnp.broadcast_to(deviation**2, weight.shape)
         return found
 
     def add(total: Any, place: Array) -> tuple[Any, None]:

@@ -19,10 +19,11 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from scalemix.model.model import Model, find_input
-from scalemix.networks.placing import sum_rows
+from scalemix.model.inputs import find_input
+from scalemix.model.model import Model
+from scalemix.model.site_prior import SitePrior
 from scalemix.networks.readers import input_sites, output_sites
-from scalemix.networks.sites import Site, find_sites
+from scalemix.networks.sites import find_sites
 from scalemix.posterior.networks import Networks, WeightMoments
 from scalemix.posterior.posterior import Posterior
 
@@ -198,23 +199,20 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
 def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
     """What the rule says of each site of one part of the networks."""
     model, moments = networks.model, networks.weight_moments()
-    return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
+    return {p.name: _measure_site(p, moments[p.name], threshold) for p in model.site_priors}
 
 
-def _measure_site(
-    model: Model, site: Site, moments: WeightMoments, threshold: float
-) -> SiteRelevance:
-    layer = site.layer(model.network)
+def _measure_site(site_prior: SitePrior, moments: WeightMoments, threshold: float) -> SiteRelevance:
     signal, noise, prior = (
-        _rows(site, layer, values)
+        _rows(site_prior, values)
         for values in (moments.mean**2, moments.variance, moments.prior_variance)
     )
-    counts = _rows(site, layer, np.ones(site.shape))
+    counts = _rows(site_prior, np.ones(site_prior.site.shape))
     per_weight = (signal + noise) / counts
     typical = np.average(per_weight, weights=counts)
     rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
     ratio = float(_ratio(signal.sum(), noise.sum()))
-    by_unit = "unit" in model.structures[site.name].groups
+    by_unit = "unit" in site_prior.groups
     return SiteRelevance(
         row_variance=prior / counts,
         row_ratio=_ratio(signal, noise),
@@ -225,8 +223,8 @@ def _measure_site(
     )
 
 
-def _rows(site: Site, layer: Any, values: Array | np.ndarray) -> np.ndarray:
-    return np.asarray(sum_rows(site, layer, jax.numpy.asarray(values, float)), np.float64)
+def _rows(site_prior: SitePrior, values: Array | np.ndarray) -> np.ndarray:
+    return np.asarray(site_prior.sum_rows(jax.numpy.asarray(values, float)), np.float64)
 
 
 def _share(values: np.ndarray, total: Any) -> np.ndarray:

@@ -18,9 +18,8 @@ from scalemix.inference.chains.sampler import Sampler, Transition
 from scalemix.inference.chains.starts import climb, from_expanded, start
 from scalemix.inference.training.engine import Engine
 from scalemix.inference.training.settings import Training
-from scalemix.mixtures import Bernoulli
 from scalemix.model.model import Model
-from scalemix.model.prior import Parametrization
+from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Unknowns
 
 SamplerName = Literal["nuts", "mclmc"]
@@ -136,7 +135,7 @@ class MCMC:
                     jax.eval_shape(lambda key, m=mixture: m.sample(key=key), jax.random.key(0))
                 except ValueError as error:
                     raise ValueError(f"The prior on {name!r}: {error}") from None
-                if isinstance(mixture, Bernoulli) and self.parametrization == "hierarchical":
+                if mixture.is_discrete and self.parametrization == "hierarchical":
                     raise ValueError(
                         f"The prior on {name!r} is Bernoulli: a weight that is switched off has no "
                         f"density in the hierarchical form. Use parametrization='expanded'."

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from scalemix.model.model import Model
-from scalemix.model.prior import Parametrization
+from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Unknowns
 from scalemix.networks.placing import check_by_site
 from scalemix.posterior.networks import (

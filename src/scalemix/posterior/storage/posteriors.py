@@ -14,7 +14,8 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix._random import HASH, check_key
 from scalemix.data.scaling import Scaling
-from scalemix.model.model import Model, assemble
+from scalemix.model.assembly import assemble
+from scalemix.model.model import Model
 from scalemix.posterior.networks import Ensemble, Networks, SampledNetworks
 from scalemix.posterior.posterior import History, Posterior, check_inputs
 from scalemix.posterior.storage import container, priors, skeletons
