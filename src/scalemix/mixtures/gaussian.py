@@ -16,8 +16,20 @@ from scalemix.mixtures._quadrature import log_integral, log_sum_exp
 class Gaussian(ScaleMixture):
     """`xi ~ N(mean, std^2)`: the variance is a scaled noncentral chi-square of one degree.
 
-    The noise may be negative; the weight's distribution does not know its sign. With `mean=0` a
-    weight is a product of two normals.
+    The noise may be negative, and the weight has the same distribution for either sign of it. With
+    `mean=0` a weight is a product of two normal variables.
+
+    Parameters
+    ----------
+    std : float
+        The standard deviation of the noise, positive.
+    mean : float, default 1.0
+        The mean of the noise.
+
+    Examples
+    --------
+    >>> sx.Gaussian(0.5).second_moment
+    1.25
     """
 
     std: Real = eqx.field(converter=as_parameter)
