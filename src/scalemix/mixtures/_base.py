@@ -151,7 +151,7 @@ class ScaleMixture(eqx.Module):
         Returns
         -------
         Array
-            One number for each weight. Infinite at zero, where the density of the family has a pole.
+            One number for each weight; infinite at zero where the density has a pole there.
 
         Examples
         --------

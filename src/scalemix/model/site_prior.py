@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import equinox as eqx
 import jax
@@ -21,6 +21,14 @@ from scalemix.structures import Structure
 Parametrization = Literal["hierarchical", "expanded"]
 SiteScales = dict[str, Array]
 """The scales of one site, by group; or, in variational EM, their squares."""
+
+
+def check_parametrization(parametrization: str) -> None:
+    """Raise `ValueError` for a word that is none of the two."""
+    if parametrization not in get_args(Parametrization):
+        raise ValueError(
+            f"parametrization must be one of {get_args(Parametrization)}, got {parametrization!r}."
+        )
 
 
 class SitePrior(eqx.Module):
