@@ -55,7 +55,9 @@ LAYERS = {
 
 def test_every_rule_has_a_row():
     built = [type(build()) for build, _ in LAYERS.values()]
-    for layer_type in RULES:
+    # Others are those of users, such as the ones in examples of the documentation.
+    ours = [layer_type for layer_type in RULES if layer_type.__module__.startswith("equinox")]
+    for layer_type in ours:
         assert any(issubclass(b, layer_type) for b in built), layer_type
 
 

@@ -1,4 +1,4 @@
-"""Puts scales into a network. The network given is left as it was; a new one comes back."""
+"""Puts weights and scales into a network. The network given stays as it is; a new one is made."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ Scales = dict[str, dict[str, Array]]
 
 
 def check_by_site(given: Any, shapes: dict[str, Any], what: str) -> None:
-    """Raise `ValueError` unless `given` has the names and shapes wanted, site by site."""
+    """Raise `ValueError` unless `given` has these names and shapes, site by site."""
     if not isinstance(given, dict) or given.keys() != shapes.keys():
         got = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
         raise ValueError(f"{what} are a dict of {', '.join(shapes)}; got {got}.")
