@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalemix._text import text_table
-from scalemix.model.model import Model, find_input
+from scalemix.model.inputs import find_input
+from scalemix.model.model import Model
 from scalemix.networks.readers import input_sites, output_sites
 from scalemix.networks.sites import find_sites
 from scalemix.posterior.posterior import Posterior

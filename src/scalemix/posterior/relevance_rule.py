@@ -17,9 +17,7 @@ import jax
 import numpy as np
 from jaxtyping import Array
 
-from scalemix.model.model import Model
-from scalemix.networks.placing import sum_rows
-from scalemix.networks.sites import Site
+from scalemix.model.site_prior import SitePrior
 from scalemix.posterior.networks import Networks, WeightMoments
 
 # A row whose E[w^2] is less than this share of its layer's mean carries nothing.
@@ -39,24 +37,24 @@ class SiteRelevance(NamedTuple):
 
 def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
     """What the rule says of each site of one part of the networks."""
-    model, moments = networks.model, networks.weight_moments()
-    return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
+    moments = networks.weight_moments()
+    return {
+        prior.name: _measure_site(prior, moments[prior.name], threshold)
+        for prior in networks.model.site_priors
+    }
 
 
-def _measure_site(
-    model: Model, site: Site, moments: WeightMoments, threshold: float
-) -> SiteRelevance:
-    layer = site.layer(model.network)
+def _measure_site(site_prior: SitePrior, moments: WeightMoments, threshold: float) -> SiteRelevance:
     signal, noise, prior = (
-        _rows(site, layer, values)
+        _rows(site_prior, values)
         for values in (moments.mean**2, moments.variance, moments.prior_variance)
     )
-    counts = _rows(site, layer, np.ones(site.shape))
+    counts = _rows(site_prior, np.ones(site_prior.site.shape))
     per_weight = (signal + noise) / counts
     typical = np.average(per_weight, weights=counts)
     rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
     ratio = float(_ratio(signal.sum(), noise.sum()))
-    by_unit = "unit" in model.structures[site.name].groups
+    by_unit = "unit" in site_prior.groups
     return SiteRelevance(
         row_variance=prior / counts,
         row_ratio=_ratio(signal, noise),
@@ -67,8 +65,8 @@ def _measure_site(
     )
 
 
-def _rows(site: Site, layer: Any, values: Array | np.ndarray) -> np.ndarray:
-    return np.asarray(sum_rows(site, layer, jax.numpy.asarray(values, float)), np.float64)
+def _rows(site_prior: SitePrior, values: Array | np.ndarray) -> np.ndarray:
+    return np.asarray(site_prior.sum_rows(jax.numpy.asarray(values, float)), np.float64)
 
 
 def _ratio(signal: Any, noise: Any) -> np.ndarray:

@@ -8,7 +8,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.model.model import Model
 from scalemix.networks.gaussians import draw_network
-from scalemix.networks.placing import check_by_site, expand_scales
+from scalemix.networks.placing import check_by_site
 from scalemix.posterior.networks._base import Arrays, Beside, Drawn, Networks, WeightMoments
 
 
@@ -36,14 +36,13 @@ class GaussianNetworks(Networks):
 
     def weight_moments(self) -> dict[str, WeightMoments]:
         moments = {}
-        for site in self.model.sites:
-            scales = expand_scales(
-                site, site.layer(self.model.network), self.variances[site.name]
-            ) * jnp.square(jnp.asarray(self.model.structures[site.name].scale))
-            moments[site.name] = WeightMoments(
-                site.weight(self.model.network),
-                self.deviations[site.name] ** 2,
-                jnp.broadcast_to(scales, site.shape),
+        for prior in self.model.site_priors:
+            variance = prior.expand(self.variances[prior.name])
+            variance = variance * jnp.square(jnp.asarray(prior.structure.scale))
+            moments[prior.name] = WeightMoments(
+                prior.weight,
+                self.deviations[prior.name] ** 2,
+                jnp.broadcast_to(variance, prior.site.shape),
             )
         return moments
 

@@ -13,9 +13,8 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.data.checks import check_inputs
 from scalemix.model.model import Model
-from scalemix.model.prior import Parametrization
+from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Sample, Unknowns
-from scalemix.networks.placing import expand_scales
 from scalemix.posterior.history import History
 from scalemix.posterior.networks._base import Arrays, Drawn, Networks, WeightMoments
 
@@ -142,17 +141,15 @@ def _parse_settings(text: Any) -> dict[str, Any]:
 
 def _moments(networks: SampledNetworks) -> dict[str, WeightMoments]:
     num_chains, num_samples = networks.positions.shape[:2]
-    sites = networks.model.sites
 
     def terms(place: Array) -> dict[str, tuple[Array, Array, Array]]:
         """What one sample adds to the sums."""
         model, scales = networks.sample(place // num_samples, place % num_samples)
         by_site = {}
-        for site in sites:
-            weight = site.weight(model.network)
-            xi = expand_scales(site, site.layer(model.network), scales[site.name])
-            deviation = xi * jnp.asarray(model.structures[site.name].scale, weight.dtype)
-            by_site[site.name] = weight, weight**2, jnp.broadcast_to(deviation**2, site.shape)
+        for prior in model.site_priors:
+            weight, xi = prior.weight, prior.expand(scales[prior.name])
+            deviation = xi * jnp.asarray(prior.structure.scale, weight.dtype)
+            by_site[prior.name] = weight, weight**2, jnp.broadcast_to(deviation**2, weight.shape)
         return by_site
 
     def add(total: Any, place: Array) -> tuple[Any, None]:

@@ -47,7 +47,7 @@ def _off(
     ratio = site.row_ratio
     off = ~site.rows_on | everything
     # Rows of a layer that is off go with it, whatever the rule says of each of them.
-    if "layer" in structure.groups or not everything:
+    if structure.needs_path_around or not everything:
         whole = not site.on or everything
         off, ratio = off | whole, np.minimum(ratio, site.ratio) if whole else ratio
     return off, ratio

@@ -10,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from scalemix.model.model import Model, assemble
+from scalemix.model.assembly import assemble
+from scalemix.model.model import Model
 from scalemix.networks import MLP, ResNet
+from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Beside, Networks
 from scalemix.structures import Structure
 
@@ -45,15 +47,13 @@ class Part:
         def cut(matrix: np.ndarray) -> np.ndarray:
             return matrix[outputs][:, rows]
 
-        # A scale belongs to a row, to a weight, or to the whole layer.
-        cuts = {"unit": lambda values: values[rows], "weight": cut, "layer": lambda values: values}
         return dataclasses.replace(
             self,
             weight=cut(self.weight),
             mean=cut(self.mean),
             bias=None if self.bias is None else self.bias[outputs],
             deviation=None if self.deviation is None else cut(self.deviation),
-            variances={group: cuts[group](v) for group, v in self.variances.items()},
+            variances={g: GROUPS[g].take(v, rows, outputs) for g, v in self.variances.items()},
         )
 
     def fold(self, constant: np.ndarray) -> "Part":

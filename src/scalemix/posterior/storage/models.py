@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
-from scalemix.model.model import Model, assemble
+from scalemix.model.assembly import assemble
+from scalemix.model.model import Model
 from scalemix.posterior.storage import priors, skeletons
 from scalemix.posterior.storage.arrays import FileArrays, check_finite
 from scalemix.posterior.storage.container import take
