@@ -394,6 +394,15 @@ def test_an_interrupt_at_any_point_resumes_to_the_same_run(moment, tmp_path, mon
     np.testing.assert_array_equal(whole.history.score, resumed.history.score)
 
 
+def test_resuming_without_a_file_starts_from_the_beginning_and_says_so(tmp_path):
+    path = tmp_path / "run.ckpt"
+    with pytest.warns(ResumeWarning, match=r"no checkpoint .*run\.ckpt: the run starts from the"):
+        begun = resume(path)
+    assert same(begun, sx.fit(build(), X, Y, training(), key=KEY))
+    # Now there is one.
+    assert same(begun, resume(path))
+
+
 def test_a_folder_is_not_to_be_deleted(tmp_path):
     for resuming in (False, True):
         with pytest.raises(ValueError, match="is a folder: give checkpoint= the path of a file"):

@@ -47,7 +47,7 @@ class KeptNoise(Networks):
         return Drawn(self.model.with_scales(scales), self.model.likelihood)
 
     def weight_moments(self) -> dict[str, WeightMoments]:
-        found = {}
+        moments = {}
         for site in self.model.sites:
             layer = site.layer(self.model.network)
             z = site.weight(self.model.network)
@@ -55,8 +55,8 @@ class KeptNoise(Networks):
                 self.scales[site.name]
             ) * jnp.expand_dims(z, 0)
             square = jnp.mean(w**2, axis=0)
-            found[site.name] = WeightMoments(jnp.mean(w, axis=0), jnp.var(w, axis=0), square)
-        return found
+            moments[site.name] = WeightMoments(jnp.mean(w, axis=0), jnp.var(w, axis=0), square)
+        return moments
 
 
 def given_rows(posterior: Posterior, rows: Data, key: PRNGKeyArray) -> Posterior:
