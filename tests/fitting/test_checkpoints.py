@@ -309,6 +309,23 @@ def test_checkpoints_of_version_1_go_on_with_a_warning(tmp_path):
     assert same(sx.fit(build(), X, Y, training(), key=KEY), resumed)
 
 
+def test_checkpoints_of_version_2_go_on_with_a_warning(tmp_path):
+    """They know the classes of the package by modules that have moved since; settings they know."""
+    path = tmp_path / "run.ckpt"
+    started(path, training())
+
+    def as_before(header, arrays):
+        header["fingerprints"].update(method="scalemix.noise", model="scalemix.model")
+        header.update(version=2)
+
+    rewritten(path, as_before)
+    with pytest.raises(ValueError, match=r"not the same num_draws\."):
+        resume(path, training(num_draws=3))
+    with pytest.warns(ResumeWarning, match="does not say with which model it was begun"):
+        resumed = resume(path)
+    assert same(sx.fit(build(), X, Y, training(), key=KEY), resumed)
+
+
 def test_a_checkpoint_whose_data_were_prepared_otherwise_says_so(tmp_path):
     """That of an earlier version, which standardised in single precision."""
     path = tmp_path / "run.ckpt"
@@ -325,7 +342,7 @@ def huge(header, arrays):
     ("change", "save", "reason"),
     [
         (huge, np.savez_compressed, "compressed"),
-        (lambda h, a: h.update(version=3), np.savez, "later version"),
+        (lambda h, a: h.update(version=99), np.savez, "later version"),
         (lambda h, a: h.update(format="mine"), np.savez, "another program"),
         (lambda h, a: h.update(fingerprints=[1]), np.savez, "header is damaged"),
         (lambda h, a: h.update(versions=7), np.savez, "header is damaged"),

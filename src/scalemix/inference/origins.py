@@ -35,7 +35,11 @@ def public_name(value: Any) -> str | None:
     owner: Any = sys.modules.get(str(module))
     for part in name.split("."):
         owner = getattr(owner, part, None)
-    return f"{package}:{module}.{name}" if owner is value else None
+    if owner is not value:
+        return None
+    # Modules of this package may move within their room, and checkpoints stay what they are.
+    place = ".".join(str(module).split(".")[:2]) if package == "scalemix" else module
+    return f"{package}:{place}.{name}"
 
 
 @functools.cache
