@@ -39,6 +39,26 @@ BAD_TABLES = {
     "unknown mixture": (GOOD, ["--mixture", "cauchy"], ["mixture must be one of"]),
     "no widths": (GOOD, ["--hidden", "wide"], ["--hidden takes widths", "'wide'"]),
     "unequal residual widths": (GOOD, ["--hidden", "8,4"], ["one width"]),
+    "prior and mixture that exclude one another": (
+        GOOD,
+        ["--inference", "em", "--mixture", "log-uniform", "--hidden", "8,8"],
+        ["--prior ard-add with --mixture log-uniform", "Use --prior ard, or --mixture half-cauchy"],
+    ),
+    "residual networks have one width": (GOOD, ["--hidden", "8,4"], ["or use --no-residual."]),
+    "no temperature": (GOOD, ["--temperature", "warm"], ["--temperature takes a number, or auto"]),
+    "negative floor": (GOOD, ["--noise-floor", "-1"], ["--noise-floor must be a positive number"]),
+    "no parameter": (GOOD, ["--mixture-parameter", "keep"], ["such as keep=0.9; got 'keep'"]),
+    "other parameter": (
+        GOOD,
+        ["--mixture-parameter", "rate=1"],
+        ["--mixture-parameter: 'bernoulli' takes keep, value; got 'rate'"],
+    ),
+    "unknown inference": (GOOD, ["--inference", "magic"], ["--inference must be one of em, noise"]),
+    "a cell far away": (
+        lines_with(9, "7,1e20,3.5"),
+        ["--holdout", "0.9", "--seed", "1"],
+        ["line 9", "'b'", "'1e20' is more than 1e+06 standard deviations"],
+    ),
     "no such folder": (GOOD, ["-o", "nowhere/model.scalemix"], ["no folder 'nowhere'"]),
     "a folder as output": (GOOD, ["-o", "."], ["it is a folder"]),
 }

@@ -1,17 +1,25 @@
 """What commands do when all is well."""
 
 import csv
+import datetime
+import importlib.metadata
 import json
 import subprocess
 import sys
 
 import jax
 import numpy as np
+import pyarrow
 import pytest
 from pyarrow import parquet
 
 import scalemix
-from scalemix.tables import read_table
+from scalemix.cli.priors import FAMILIES
+from scalemix.cli.settings import DEFAULTS, SETTINGS, as_option
+from scalemix.fitting.kinds import Mention
+from scalemix.fitting.recipes import Recipe
+from scalemix.fitting.settings import settings_of
+from scalemix.tables import InputError, read_table
 from tests.cli.conftest import run, write_table
 
 FIGURES = {
@@ -190,6 +198,7 @@ def test_prune_writes_a_model_that_predicts_nearly_the_same(regression, tmp_path
 def test_priors_lists_every_family_and_draws_them(tmp_path):
     from scalemix.fitting.recipes import MIXTURES
 
+    assert set(FAMILIES) == set(MIXTURES)
     picture = tmp_path / "families.png"
     ran = run("priors", "--json", "--plot", "-o", picture)
     assert [row["mixture"] for row in ran.json["families"]] == list(MIXTURES)
@@ -212,6 +221,67 @@ def test_the_demo_compares_two_fits_and_writes_a_report(tmp_path):
         assert 0 <= figures["effective_depth"] <= 2
         assert 0 < figures["parameters_after_pruning"] <= figures["parameters"]
     assert "Variational EM" in report.read_text(encoding="utf-8")
+
+
+def test_every_setting_of_a_recipe_is_an_option():
+    ran = run("fit", "--help")
+    for name in settings_of(Recipe):
+        assert f"{as_option(Mention(name))} " in ran.out
+    for name, known in SETTINGS.items():
+        assert known.kind.check(name, DEFAULTS[name]) == getattr(Recipe(), name)
+
+
+def test_settings_reach_the_recipe_as_they_are_written(tmp_path, monkeypatch):
+    given = {}
+
+    def stop(task, settings):
+        given.update(settings, task=task)
+        raise InputError("enough")
+
+    monkeypatch.setattr("scalemix.cli.fit.build_recipe", stop)
+    data = write_table(tmp_path / "data.csv")
+    fit = ["fit", data, "-t", "price", "-o", tmp_path / "m"]
+    assert "enough" in run(*fit).err
+    recipe = Recipe()
+    assert given == {name: getattr(recipe, name) for name in settings_of(Recipe)}
+    run(*fit, "--task", "regression", "--prior", "ard", "--mixture", "gamma", "--inference",
+        "noise", "--mixture-parameter", "shape=3", "--mixture-parameter", "rate=0.5", "--hidden",
+        "7,6", "--no-residual", "--members", "3", "--trial-members", "2", "--steps", "9",
+        "--batch-size", "5", "--learning-rate", "0.1", "--temperature", "0.5", "--noise-floor",
+        "0.2", "--objective", "lower_bound", "--draws", "4", "--sampler", "nuts")  # fmt: skip
+    assert given == {
+        "task": "regression", "prior": "ard", "mixture": "gamma", "inference": "noise",
+        "mixture_parameters": {"shape": 3.0, "rate": 0.5}, "hidden": (7, 6), "residual": False,
+        "num_members": 3, "num_trial_members": 2, "max_steps": 9, "batch_size": 5,
+        "learning_rate": 0.1, "temperature": 0.5, "noise_floor": 0.2, "objective": "lower_bound",
+        "num_draws": 4, "sampler": "nuts",
+    }  # fmt: skip
+    # Nothing is as it was by default, so that nothing was overlooked.
+    assert not [name for name in SETTINGS if given[name] == getattr(recipe, name)]
+
+
+def test_the_version_is_told():
+    ran = run("--version")
+    assert (ran.code, ran.out) == (0, f"scalemix {importlib.metadata.version('scalemix')}\n")
+
+
+def test_columns_of_parquet_are_kept_with_their_types(regression, tmp_path):
+    day = datetime.date(2024, 1, 31)
+    columns = {
+        "size": [1.23456789012, None], "town": ["Ulm", "Bonn"], "sold": [day, day],
+        "new": [True, False], "id": [7, 2**40],
+    }  # fmt: skip
+    data, output = tmp_path / "new.parquet", tmp_path / "out.parquet"
+    parquet.write_table(pyarrow.table(columns), data)
+    keep = [option for name in columns for option in ("--keep", name)]
+    assert run("predict", regression.model, data, "-o", output, *keep).code == 0
+    written = parquet.read_table(output).to_pydict()
+    assert {name: written[name] for name in columns} == columns
+    said = run("predict", regression.model, data, "--json", *keep).json["predictions"]
+    assert said["sold"] == ["2024-01-31"] * 2
+    assert (said["size"], said["id"]) == (columns["size"], columns["id"])
+    first = run("predict", regression.model, data, *keep).out.splitlines()[1]
+    assert first.startswith("1.23456789012,Ulm,2024-01-31,True,7,")
 
 
 def test_help_comes_without_jax():

@@ -18,6 +18,7 @@ from scalemix.fitting.settings import (
 )
 from scalemix.inference.training.noise import ObjectiveName
 from scalemix.inference.training.objectives import OBJECTIVES
+from tests.fitting.settings_docs import documented, parameters_of
 
 
 def test_every_name_stands_for_something():
@@ -58,3 +59,7 @@ def test_a_message_spells_settings_as_its_door_does():
 def test_settings_come_without_jax():
     code = "import sys, scalemix.fitting.settings; assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_recipe_documents_every_setting():
+    assert parameters_of(Recipe) == documented()

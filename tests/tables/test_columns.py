@@ -1,12 +1,15 @@
 """From columns to the inputs of a network."""
 
+import datetime
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from scalemix.data.scaling import Scaling, find_scaling
 from scalemix.tables import Columns, InputError, Table, learn_columns
+from scalemix.tables.cells import text
 
 
 def table(**columns) -> Table:
@@ -26,36 +29,70 @@ TRAIN = table(
 )
 
 
-def test_numbers_are_centred_on_the_median_and_missing_ones_sit_there():
+def test_numbers_stay_as_they_are_and_missing_ones_sit_at_the_median():
     columns = learn_columns(TRAIN, "price")
     x = columns.encode(TRAIN).x
     assert columns.features == [
         "size", "kind = a", "kind = b", "sold", "flag = false", "flag = true",
     ]  # fmt: skip
     assert columns.groups == {"size": [0], "kind": [1, 2], "sold": [3], "flag": [4, 5]}
-    spread = np.std([1, 2, 6])
-    np.testing.assert_allclose(x[:, 0], np.array([-1, 0, 0, 4]) / spread)
+    np.testing.assert_array_equal(x[:, 0], [1, 2, 2, 6])
     np.testing.assert_array_equal(x[:, 1:3], [[0, 1], [1, 0], [0, 0], [1, 0]])
     # Dates are days: the second is two after the first.
-    assert x[1, 3] - x[0, 3] == pytest.approx(2 / np.std([0, 2, 1, 1]))
+    assert x[1, 3] - x[0, 3] == 2
     np.testing.assert_array_equal(x[:, 5], [1, 0, 1, 0])
     assert columns.left_out == {"same": "the same in every row", "hollow": "empty"}
     np.testing.assert_array_equal(columns.target.encode(TRAIN), [1.5, 2, 3, 4])
 
 
+def scaling_of(x: np.ndarray) -> Scaling:
+    return find_scaling(x, x[:, 0], np.ones(len(x)), inputs=True, targets=False)
+
+
 def test_large_offsets_keep_their_precision():
     start = 1_700_000_000
     stamps = table(t=[str(start + i) for i in range(5)], y=list("12435"))
-    columns = learn_columns(stamps, "y", task="regression")
-    x = columns.encode(stamps).x.astype(np.float32)
-    np.testing.assert_allclose(x[:, 0], np.arange(-2, 3) / np.sqrt(2), rtol=1e-6)
+    x = learn_columns(stamps, "y", task="regression").encode(stamps).x
+    seen = scaling_of(x).inputs(x, np.float32)
+    np.testing.assert_allclose(seen[:, 0], np.arange(-2, 3) / np.sqrt(2), rtol=1e-6)
 
 
 def test_a_cell_far_beyond_all_others_is_named():
     columns = learn_columns(TRAIN, "price")
+    x = columns.encode(TRAIN).x
+    columns.refuse_far(TRAIN, x, scaling_of(x))
     far = table(**TRAIN.columns | {"size": ["1", "2", "3", "-1e20"]})
-    with pytest.raises(InputError, match=r"line 5, column 'size': -1e\+20 is more than 1e\+06 spr"):
-        columns.encode(far)
+    with pytest.raises(InputError, match=r"line 5, column 'size': '-1e20' is more than 1e\+06 sta"):
+        columns.refuse_far(far, columns.encode(far).x, scaling_of(x))
+
+
+def test_columns_of_earlier_files_centre_themselves():
+    """They were scaled by their encoding, and once more by the fit."""
+    columns = learn_columns(TRAIN, "price")
+    said = columns.to_json()
+    assert "spread" not in said["inputs"][0]
+    said["inputs"][0]["spread"] = 2.0
+    earlier = Columns.from_json(said)
+    np.testing.assert_array_equal(earlier.encode(TRAIN).x[:, 0], [-0.5, 0, 0, 2])
+    assert Columns.from_json(earlier.to_json()) == earlier
+    said["inputs"][0]["spread"] = 0
+    with pytest.raises(ValueError, match="spread"):
+        Columns.from_json(said)
+
+
+def test_typed_cells_are_learned_as_their_text_is():
+    typed = table(
+        size=[1.5, 2.0, None, 6.5],
+        flag=[True, False, True, False],
+        sold=[datetime.date(2024, 1, day) for day in (1, 3, 2, 2)],
+        label=[1, 2, 1, 2],
+    )
+    spelled = table(**{n: [None if c is None else text(c) for c in cells]
+                       for n, cells in typed.columns.items()})  # fmt: skip
+    one, other = (learn_columns(given, "label") for given in (typed, spelled))
+    assert one == other
+    np.testing.assert_array_equal(one.encode(typed).x, other.encode(spelled).x)
+    np.testing.assert_array_equal(one.target.encode(typed), other.target.encode(spelled))
 
 
 def test_columns_survive_json():
@@ -77,7 +114,7 @@ def test_medians_and_categories_come_from_the_given_rows_alone():
     columns = learn_columns(data, "y", rows=[0, 1])
     encoded = columns.encode(data)
     assert columns.features == ["a", "k = x", "k = y"]
-    np.testing.assert_allclose(encoded.x[2], [98, 0, 0])
+    np.testing.assert_allclose(encoded.x[2], [100, 0, 0])
     assert encoded.remarks == ["'k': unknown 'z', taken as no category"]
 
 

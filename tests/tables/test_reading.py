@@ -1,6 +1,7 @@
-"""Files as columns of text."""
+"""Files as columns of cells."""
 
 import datetime
+import decimal
 from pathlib import Path
 
 import pyarrow
@@ -8,6 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from scalemix.tables import InputError, read_table
+from scalemix.tables.cells import days, number, text, word
 
 
 def write(folder: Path, content: str | bytes, name: str = "data.csv") -> Path:
@@ -40,24 +42,52 @@ def test_a_column_without_a_name_is_left_out_and_said(tmp_path):
     assert table.remarks == ("column 1 has no name, and is left out",)
 
 
-def test_parquet_says_what_csv_says(tmp_path):
+def test_cells_of_parquet_keep_their_types(tmp_path):
+    moment = datetime.datetime(2024, 1, 31, 12, tzinfo=datetime.UTC)
     columns = {
-        "number": [1.5, None],
-        "word": ["x", None],
-        "flag": [True, False],
-        "day": [datetime.date(2024, 1, 31), None],
-        "__index_level_0__": [7, 8],
+        "number": [1.5, None, float("nan")],
+        "count": [2**53 + 1, 0, -1],
+        "word": [" x ", None, "N/A"],
+        "flag": [True, False, None],
+        "day": [datetime.date(2024, 1, 31), None, datetime.date(1969, 7, 20)],
+        "moment": [moment, None, moment],
+        "price": [decimal.Decimal("1.50"), None, decimal.Decimal("2.25")],
     }
     path = tmp_path / "data.parquet"
-    parquet.write_table(pyarrow.table(columns), path)
+    index = {"__index_level_0__": [7, 8, 9]}
+    parquet.write_table(pyarrow.table(columns | index), path)
     table = read_table(path)
-    assert table.columns == {
-        "number": ["1.5", None],
-        "word": ["x", None],
-        "flag": ["True", "False"],
-        "day": ["2024-01-31", None],
+    assert table.columns == columns | {
+        "number": [1.5, None, None],
+        "word": ["x", None, None],
+        "price": ["1.50", None, "2.25"],
     }
-    assert table.places == ["row 1", "row 2"]
+    assert [type(column[0]) for column in table.columns.values()] == [
+        float, int, str, bool, datetime.date, datetime.datetime, str,
+    ]  # fmt: skip
+    assert table.places == ["row 1", "row 2", "row 3"]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1.5, 2.0, None],
+        [3, 4, None],
+        [True, False, None],
+        [datetime.date(2024, 1, 31), datetime.date(1969, 7, 20), None],
+        [datetime.datetime(2024, 1, 31, 12, 30), datetime.datetime(2000, 1, 1), None],
+        ["x", "2024-01-31", None],
+    ],
+)
+def test_a_typed_cell_says_what_its_text_says(cells):
+    for cell in cells[:-1]:
+        same = text(cell)
+        assert number(cell) == number(same)
+        assert days(cell) == days(same)
+        assert word(cell) == word(same)
+    assert text(None) == ""
+    assert number(1) == 1.0
+    assert number(True) is None
 
 
 @pytest.mark.parametrize(

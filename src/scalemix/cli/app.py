@@ -1,7 +1,10 @@
 """The commands, in the order in which help lists them. None imports JAX before it runs."""
 
+from typing import Annotated
+
 import typer
 
+from scalemix._versions import this_version
 from scalemix.cli.demo import demo
 from scalemix.cli.fit import fit
 from scalemix.cli.info import info
@@ -21,3 +24,21 @@ app = typer.Typer(
 )
 for command in (demo, fit, predict, evaluate, report, prune, info, priors, reproduce):
     app.command()(command)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"scalemix {this_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Options of `scalemix` itself."""

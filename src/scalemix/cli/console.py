@@ -1,4 +1,4 @@
-"""What commands say. Results go to stdout; what was done on the way goes to stderr."""
+"""What commands print: results to stdout, remarks and errors to stderr."""
 
 import functools
 import json
@@ -15,7 +15,7 @@ BAD_INPUT, INTERRUPTED, UNEXPECTED = 2, 130, 1
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with errors as one line and an exit code that means something."""
+    """The command, with each error as one line and an exit code of its own."""
 
     @functools.wraps(command)
     def run(*args: Any, debug: bool = False, **kwargs: Any) -> None:
@@ -47,30 +47,30 @@ def _one_line(error: BaseException) -> str:
 
 
 def complain(line: str) -> None:
-    """Say what went wrong, on a line of its own however long."""
+    """Say what went wrong, on one line however long."""
     typer.echo(line, err=True)
 
 
-class Voice:
-    """Where a command's words go: nowhere if it is to be quiet, never in the way of `--json`."""
+class Terminal:
+    """What a command prints: remarks on stderr unless quiet, and its outcome on stdout."""
 
     def __init__(self, *, quiet: bool, as_json: bool):
         self.quiet, self.as_json = quiet, as_json
 
     @property
     def progress(self) -> bool | None:
-        """Whether to show a bar, for `fit`: on a terminal, unless quiet."""
+        """Whether `fit` shows a bar: `None` lets it look for a terminal itself."""
         return False if self.quiet else None
 
     def note(self, line: str) -> None:
-        """Something that was done, or that is worth knowing."""
+        """A remark on what was done, or on what is worth knowing."""
         if not self.quiet:
             typer.echo(line, err=True)
 
-    def result(self, found: dict[str, Any], show: Callable[[], None]) -> None:
-        """The outcome: as JSON, or as `show` shows it."""
+    def result(self, outcome: dict[str, Any], show: Callable[[], None]) -> None:
+        """The outcome of the command: as JSON, or as `show` shows it."""
         if self.as_json:
-            typer.echo(json.dumps(found, allow_nan=False))
+            typer.echo(json.dumps(outcome, allow_nan=False))
         else:
             show()
 
@@ -82,9 +82,9 @@ def print_table(
     right: Sequence[int] = (),
     title: str | None = None,
 ) -> None:
-    """A table on stdout, the columns `right` with their ends below each other.
+    """Print a table to stdout; the columns `right` are aligned to the right.
 
-    Cells are text as it stands: square brackets mean nothing in it.
+    Cells are plain text: square brackets are no markup in it.
     """
     from rich import box
     from rich.console import Console
@@ -99,6 +99,6 @@ def print_table(
         table.add_column(Text(name), overflow="fold", justify="right" if i in right else "left")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    # A file or a pipe has no width, and whoever reads it wants whole words.
+    # A file or a pipe has no width of its own, and should not have its words cut.
     width = None if sys.stdout.isatty() else 160
     Console(highlight=False, width=width).print(table)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.models import check_output
 from scalemix.cli.options import Debug, Json, Quiet, Seed
 
@@ -32,7 +32,7 @@ def demo(
 
     Once by training under noise (dropout), once by variational EM, which can switch off units.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     check_output(output)
     import jax
 
@@ -43,18 +43,18 @@ def demo(
 
     yacht = data.load("yacht")
     train, test = data.splits(len(yacht.y))[0]
-    voice.note(
+    terminal.note(
         f"Yacht hydrodynamics: resistance of a hull from {len(yacht.feature_names)} inputs, "
         f"{len(train)} rows to train on, {len(test)} to test."
     )
     fits: list[Told] = []
     sizes: dict[str, Sizes] = {}
     for name, recipe in _recipes(steps).items():
-        voice.note(f"{name} ...")
+        terminal.note(f"{name} ...")
         key, test_key = jax.random.split(jax.random.key(seed))
         started = time.monotonic()
         posterior = recipe.fit(
-            yacht.x[train], yacht.y[train], key=key, progress=voice.progress
+            yacht.x[train], yacht.y[train], key=key, progress=terminal.progress
         ).posterior
         seconds = time.monotonic() - started
         figures = evaluate(
@@ -85,7 +85,7 @@ def demo(
         tested_on=f"{len(test)} rows that were held out",
     )
     write_report(output, story)
-    found: dict[str, Any] = {
+    outcome: dict[str, Any] = {
         told.name: {**told.figures, **_plain(sizes[told.name])} for told in fits
     }
 
@@ -100,7 +100,7 @@ def demo(
         )
         typer.echo(f"Report: {output}")
 
-    voice.result({"fits": found, "report": str(output)}, show)
+    terminal.result({"fits": outcome, "report": str(output)}, show)
 
 
 def _recipes(steps: int) -> "dict[str, Recipe]":

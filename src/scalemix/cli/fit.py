@@ -2,29 +2,33 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from scalemix.cli.checkpoints import check_checkpoint, checkpoints_of, say_how_to_go_on
-from scalemix.cli.console import INTERRUPTED, Voice, guarded, print_table
-from scalemix.cli.models import Fitted, Source, check_output
+from scalemix.cli.console import INTERRUPTED, Terminal, guarded, print_table
+from scalemix.cli.models import Source, TableModel, check_output
 from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
+from scalemix.cli.settings import with_settings
 from scalemix.cli.training import build_recipe, train
+from scalemix.fitting.settings import Task
 from scalemix.tables import learn_columns, read_table
 
-NETWORK, TABLE, LONG = "The network", "The table", "Long runs"
+TABLE, LONG = "The table", "Long runs"
 
 
 @guarded
+@with_settings
 def fit(
+    *,
     data: DataFile,
     target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the model.")
     ] = Path("model.scalemix"),
     task: Annotated[
-        Literal["auto", "regression", "classification"],
+        Literal["auto", Task],
         typer.Option(help="Numbers or classes; auto finds out from the target."),
     ] = "auto",
     holdout: Annotated[
@@ -52,53 +56,12 @@ def fit(
         int | None,
         typer.Option(
             min=2,
-            help="Up to so many inputs more for each column of numbers, by which networks bend as "
-            "trees do; 8 is a good number.",
+            help="Up to so many extra inputs for each column of numbers, which let networks bend "
+            "where its values lie; 8 is a good number.",
             rich_help_panel=TABLE,
         ),
     ] = None,
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="Who shares a scale: ard, drop-connect, add, ard-add.", rich_help_panel=NETWORK
-        ),
-    ] = "ard-add",
-    mixture: Annotated[
-        str,
-        typer.Option(
-            help="The family of scales, see `scalemix priors`; auto is inverse-gamma, or bernoulli "
-            "for noise.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = "auto",
-    inference: Annotated[
-        Literal["em", "noise", "mcmc"],
-        typer.Option(help="How to infer the weights.", rich_help_panel=NETWORK),
-    ] = "em",
-    hidden: Annotated[
-        str, typer.Option(help="Widths of the hidden layers.", rich_help_panel=NETWORK)
-    ] = "50,50",
-    residual: Annotated[
-        bool, typer.Option(help="With paths around hidden layers.", rich_help_panel=NETWORK)
-    ] = True,
-    members: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Networks in the ensemble, or chains: 16 by em, else 8.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Training steps; depends on the rows unless given.", rich_help_panel=NETWORK
-        ),
-    ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Rows in a step.", rich_help_panel=NETWORK)
-    ] = None,
-    learning_rate: Annotated[float, typer.Option(rich_help_panel=NETWORK)] = 0.01,
+    settings: dict[str, Any],
     seed: Seed = 0,
     checkpoint: Annotated[
         Path | None,
@@ -122,7 +85,7 @@ def fit(
     Numbers are scaled and missing ones filled in, dates become days, words are one-hot encoded:
     all of it is remembered in the file, and said.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     for path in (output, report):
         if path is not None:
             check_output(path, data)
@@ -135,36 +98,32 @@ def fit(
         ignore=ignore or (), use=use or (), rows=source.split()[0], bins=bins,
     )  # fmt: skip
     for line in (*table.remarks, *columns.describe()):
-        voice.note(line)
-    recipe = build_recipe(
-        task=columns.target.task, prior=prior, mixture=mixture, inference=inference, hidden=hidden,
-        residual=residual, num_members=members, max_steps=steps, batch_size=batch_size,
-        learning_rate=learning_rate,
-    )  # fmt: skip
+        terminal.note(line)
+    recipe = build_recipe(columns.target.task, settings)
     started = time.monotonic()
     try:
-        fitted = train(recipe, table, columns, source, voice, checkpoint, resume)
+        fitted = train(recipe, table, columns, source, terminal, checkpoint, resume)
     except KeyboardInterrupt:
         say_how_to_go_on(checkpoint)
         raise typer.Exit(INTERRUPTED) from None
     fitted.save(output)
     for path in checkpoints_of(checkpoint):
         path.unlink(missing_ok=True)
-    voice.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
+    terminal.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
     if report is not None:
         from scalemix.cli.report import write
 
         # What is missing from the table has been said above.
-        write(report, fitted, table, Voice(quiet=True, as_json=as_json))
-        voice.note(f"report: {report}")
-    _show(voice, output, report, fitted)
+        write(report, fitted, table, Terminal(quiet=True, as_json=as_json))
+        terminal.note(f"report: {report}")
+    _show(terminal, output, report, fitted)
 
 
-def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> None:
+def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableModel) -> None:
     from scalemix.analysis.evaluation import MEASURES
 
     rows, held = fitted.source.counts
-    found = {
+    outcome = {
         "model": str(output),
         "report": None if report is None else str(report),
         "task": fitted.columns.target.task,
@@ -184,4 +143,4 @@ def _show(voice: Voice, output: Path, report: Path | None, fitted: Fitted) -> No
         else:
             typer.echo("No rows were held out, so that there are no figures.")
 
-    voice.result(found, show)
+    terminal.result(outcome, show)

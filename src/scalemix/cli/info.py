@@ -5,7 +5,7 @@ import dataclasses
 import typer
 
 from scalemix._versions import in_words
-from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.models import ENTRY, as_input_errors, parse_entry
 from scalemix.cli.options import Debug, Json, ModelFile
 from scalemix.tables import InputError
@@ -52,4 +52,4 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
         if measured:
             print_table(["", "held-out rows"], measured, right=[1])
 
-    Voice(quiet=False, as_json=as_json).result(dataclasses.asdict(found), show)
+    Terminal(quiet=False, as_json=as_json).result(dataclasses.asdict(found), show)

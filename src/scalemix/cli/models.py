@@ -1,4 +1,4 @@
-"""Model files with all that the command line wants to know of them."""
+"""Files of models that were fitted to a table."""
 
 import contextlib
 import dataclasses
@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix.tables import Columns, InputError, Table
+from scalemix.cli.settings import as_option
+from scalemix.data.values import is_finite, is_whole
+from scalemix.fitting.kinds import SettingError
+from scalemix.tables import Columns, Encoded, InputError, Table
 
 if TYPE_CHECKING:
     from scalemix.posterior.posterior import Posterior
 
 ENTRY = "table"
-# A held-out part of fewer rows than this says nothing.
+# Fewer held-out rows than this say nothing.
 LEAST_HELD_OUT = 2
-# What a file may say of its table: more rows, or a larger seed, there are not.
+# No table has more rows, and no run a larger seed, than a file may claim.
 MOST_ROWS = 2**48
 LARGEST_SEED = 2**63 - 1
 
@@ -39,7 +42,7 @@ class Source:
         return self.num_rows - num_held, num_held
 
     def split(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to train on and those held out, always the same."""
+        """The rows to train on and those held out. The same seed gives the same rows."""
         num_held = self.counts[1]
         order = np.random.default_rng(self.seed).permutation(self.num_rows)
         return np.sort(order[num_held:]), np.sort(order[:num_held])
@@ -48,14 +51,14 @@ class Source:
     def from_json(said: Any) -> "Source":
         """What a file says of its table, or a `ValueError`."""
         source = Source(**said)
-        texts = isinstance(source.file, str) and isinstance(source.digest, str)
-        wholes = type(source.num_rows) is int and type(source.seed) is int
         if not (
-            texts
-            and wholes
+            isinstance(source.file, str)
+            and isinstance(source.digest, str)
+            and is_whole(source.num_rows)
             and 0 < source.num_rows <= MOST_ROWS
+            and is_whole(source.seed)
             and 0 <= source.seed <= LARGEST_SEED
-            and type(source.holdout) in (int, float)
+            and is_finite(source.holdout)
             and 0 <= source.holdout < 1
         ):
             raise ValueError("there is no such table")
@@ -63,15 +66,21 @@ class Source:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fitted:
-    """A posterior, and the table behind it."""
+class TableModel:
+    """What a file of `scalemix fit` holds: a posterior, and what is known of its table."""
 
     posterior: "Posterior"
     columns: Columns
     source: Source
     settings: dict[str, Any]
     figures: dict[str, float]
-    """Of the held-out rows; none if there were none."""
+    """How good predictions of the held-out rows are; empty if no rows were held out."""
+
+    def encode(self, table: Table) -> Encoded:
+        """The inputs of a table, or an `InputError` that names a cell of it."""
+        encoded = self.columns.encode(table)
+        self.columns.refuse_far(table, encoded.x, self.posterior.scaling)
+        return encoded
 
     def save(self, path: Path) -> None:
         """Write the model to one file, whole or not at all."""
@@ -103,17 +112,22 @@ class Fitted:
 
 @contextlib.contextmanager
 def as_input_errors() -> Iterator[None]:
-    """The library's complaints about what a user gave, told as such."""
+    """Turn the library's complaints about what a user gave into input errors.
+
+    Settings are then called by their options.
+    """
     try:
         yield
     except InputError:
         raise
+    except SettingError as error:
+        raise InputError(error.spelled(as_option)) from error
     except ValueError as error:
         raise InputError(str(error)) from error
 
 
 def check_output(path: Path, *inputs: Path | None) -> None:
-    """Raise `InputError` now if a file cannot be written there, and not after an hour's work.
+    """Raise `InputError` if no file can be written there: now, not after an hour's work.
 
     Nor may it be one of the files that are read.
     """
@@ -126,20 +140,20 @@ def check_output(path: Path, *inputs: Path | None) -> None:
         raise InputError(f"{path}: there is no folder {str(path.parent)!r}.")
 
 
-def read_model(path: Path) -> Fitted:
-    """What `Fitted.save` wrote, or an `InputError`."""
+def read_model(path: Path) -> TableModel:
+    """The model in a file that `TableModel.save` wrote, or an `InputError`."""
     from scalemix.posterior.storage import read
 
     if not path.exists():
         raise InputError(f"{path}: there is no such file.")
     with as_input_errors():
         posterior, metadata = read(path)
-    fitted = Fitted(posterior, *parse_entry(path, metadata))
+    fitted = TableModel(posterior, *parse_entry(path, metadata))
     _check_ends(path, fitted)
     return fitted
 
 
-def _check_ends(path: Path, fitted: Fitted) -> None:
+def _check_ends(path: Path, fitted: TableModel) -> None:
     """Raise `InputError` unless the network takes the columns and predicts the target."""
     from scalemix.likelihoods import Categorical
     from scalemix.posterior.posterior import check_inputs
@@ -186,6 +200,6 @@ def _read_figures(said: dict[str, Any]) -> dict[str, float]:
     from scalemix.analysis.evaluation import MEASURES
 
     for name, value in said.items():
-        if type(value) not in (int, float) or not np.isfinite(float(value)):
+        if not is_finite(value):
             raise ValueError(f"its {name[:40]!r} is no number")
     return {name: float(value) for name, value in said.items() if name in MEASURES}

@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from scalemix._files import replacing
-from scalemix.cli.console import Voice, guarded, print_table
-from scalemix.cli.models import Fitted, check_output, read_model
+from scalemix.cli.console import Terminal, guarded, print_table
+from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
+from scalemix.data.values import is_finite
 from scalemix.tables import InputError, Table, read_table
-from scalemix.tables.cells import number, short
+from scalemix.tables.cells import number, short, text
+from scalemix.tables.reading import Cell
 
 Cells = dict[str, list[Any]]
 CSV, PARQUET = (".csv", ".txt", ""), (".parquet", ".pq")
@@ -51,7 +53,7 @@ def predict(
     Of numbers: prediction, standard deviation, and the ends of the interval. Of classes: the most
     probable one, its probability, and the probabilities of all.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     if not 0 < interval < 1:
         raise InputError(f"--interval is a probability between 0 and 1, got {interval}.")
     if output is not None:
@@ -59,21 +61,27 @@ def predict(
         if output.suffix.lower() not in (*CSV, *PARQUET):
             raise InputError(f"{output}: predictions are written as .csv or .parquet.")
     fitted, table = read_model(model), read_table(data)
-    kept = {name: table.column(name) for name in keep or ()}
-    found = _predictions(fitted, table, interval, voice)
+    kept: Cells = {name: table.column(name) for name in keep or ()}
+    predictions = _predictions(fitted, table, interval, terminal)
     for name in kept:
-        if name in found:
+        if name in predictions:
             raise InputError(f"--keep {name}: the result has a column of that name already.")
-    cells = {**kept, **found}
-    if not as_json if output is None else output.suffix.lower() in CSV:
-        cells = _without_formulas(cells, escape_formulas, voice)
+    as_csv = not as_json if output is None else output.suffix.lower() in CSV
+    # Of all forms of output, only Parquet has every type of cell.
+    if as_csv:
+        kept = {name: [text(cell) for cell in column] for name, column in kept.items()}
+    elif output is None:
+        kept = {name: [_as_json(cell) for cell in column] for name, column in kept.items()}
+    cells = kept | predictions
+    if as_csv:
+        cells = _without_formulas(cells, escape_formulas, terminal)
     if output is not None:
         _write(output, cells)
-        voice.note(f"{table.num_rows:,} predictions: {output}")
+        terminal.note(f"{table.num_rows:,} predictions: {output}")
         if as_json:
-            voice.result({"output": str(output), "rows": table.num_rows}, lambda: None)
+            terminal.result({"output": str(output), "rows": table.num_rows}, lambda: None)
     else:
-        voice.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
+        terminal.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
 
 
 @guarded
@@ -88,13 +96,13 @@ def evaluate(
 
     Of the very table that the model was fitted to, only the rows that were held out count.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
     table, tested_on = fitted.unseen(read_table(data))
-    _, _, figures = measure(fitted, table, voice)
+    _, _, figures = measure(fitted, table, terminal)
     from scalemix.analysis.evaluation import MEASURES
 
-    voice.result(
+    terminal.result(
         {"tested_on": tested_on, "rows": table.num_rows, "figures": figures},
         lambda: print_table(
             ["", tested_on, "meaning"],
@@ -104,35 +112,37 @@ def evaluate(
     )  # fmt: skip
 
 
-def measure(fitted: Fitted, table: Table, voice: Voice) -> tuple[Any, Any, dict[str, float]]:
+def measure(
+    fitted: TableModel, table: Table, terminal: Terminal
+) -> tuple[Any, Any, dict[str, float]]:
     """Inputs and targets of a table, and the figures of the predictions."""
     import jax
 
     from scalemix.analysis.evaluation import evaluate as find_figures
 
-    x, remarks = fitted.columns.encode(table)
+    x, remarks = fitted.encode(table)
     y = fitted.columns.target.encode(table)
     for remark in remarks:
-        voice.note(remark)
+        terminal.note(remark)
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
     classes = fitted.columns.target.classes is not None
     return x, y, find_figures(fitted.posterior.predict(x), y, classes=classes, key=key)
 
 
-def _predictions(fitted: Fitted, table: Table, probability: float, voice: Voice) -> Cells:
-    x, remarks = fitted.columns.encode(table)
+def _predictions(fitted: TableModel, table: Table, probability: float, terminal: Terminal) -> Cells:
+    x, remarks = fitted.encode(table)
     for remark in remarks:
-        voice.note(remark)
+        terminal.note(remark)
     predictive = fitted.posterior.predict(x)
     mean, classes = predictive.mean, fitted.columns.target.classes
     if classes is not None:
         best = mean.argmax(axis=1)
-        found: Cells = {
+        return {
             "prediction": [classes[i] for i in best],
             "probability": mean.max(axis=1).tolist(),
+            **{f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)},
         }
-        return found | {f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)}
     lower, upper = predictive.interval(probability)
     return {
         "prediction": mean.tolist(),
@@ -142,21 +152,23 @@ def _predictions(fitted: Fitted, table: Table, probability: float, voice: Voice)
     }
 
 
-def _without_formulas(cells: Cells, escape: bool, voice: Voice) -> Cells:
-    """The cells, escaped if asked for; otherwise as they are, and what is in them is said.
+def _without_formulas(cells: Cells, escape: bool, terminal: Terminal) -> Cells:
+    """The cells, with formulas escaped if asked for; otherwise unchanged, with a remark.
 
-    As they are unless asked, for @name and +49 151 are values, by which programs join tables.
+    They stay unchanged unless asked, since @name and +49 151 are values by which programs join
+    tables.
     """
     if escape:
         return {
             _escaped(name): [_escaped(cell) for cell in column] for name, column in cells.items()
         }
     for name, column in cells.items():
-        found = [cell for cell in (name, *column) if _is_formula(cell)]
-        if found:
-            voice.note(
-                f"{name!r}: a spreadsheet would run {len(found):,} cells as formulas, such as "
-                f"{short(found[0])}. They are copied as they are; --escape-formulas makes them text"
+        formulas = [cell for cell in (name, *column) if _is_formula(cell)]
+        if formulas:
+            terminal.note(
+                f"{name!r}: a spreadsheet would run {len(formulas):,} cells as formulas, such as "
+                f"{short(formulas[0])}. They are copied as they are; --escape-formulas makes them "
+                f"text"
             )
     return cells
 
@@ -170,11 +182,17 @@ def _escaped(cell: Any) -> Any:
     return f"'{cell}" if _is_formula(cell) else cell
 
 
+def _as_json(cell: Cell) -> Any:
+    """The cell as JSON holds it: numbers, text and truth values as they are, others as text."""
+    plain = cell is None or isinstance(cell, str | bool) or is_finite(cell)
+    return cell if plain else text(cell)
+
+
 def _as_csv(cells: Cells) -> str:
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(cells)
-    # More digits than the arithmetic has would be noise.
+    # More digits than single precision has would be noise.
     writer.writerows(
         [f"{cell:.7g}" if isinstance(cell, float) else cell for cell in row]
         for row in zip(*cells.values(), strict=True)

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from scalemix._files import replacing
-from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.models import check_output
 from scalemix.cli.options import Debug, Json
 
-# By the names of `--mixture`: the noise, the variance's prior and the weight's, as in the paper.
+# The distributions of the noise, of the variance and of the weight, as the paper names them.
 FAMILIES = {
     "bernoulli": ("Bernoulli (dropout)", "Bernoulli", "spike and slab"),
     "gaussian": ("Gaussian", "noncentral chi-squared", "generalized hyperbolic"),
@@ -36,11 +36,11 @@ def priors(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List the families of scales: noise on a unit, which is a prior of its weights."""
+    """List the families of scales: the noise on a unit, and the prior of its weights."""
     from scalemix.fitting.building import MIXTURES, has_update
 
     built = {name: kind(**given) for name, (kind, given) in MIXTURES.items()}
-    found = [
+    families = [
         {
             "mixture": name,
             "noise": FAMILIES[name][0],
@@ -56,7 +56,7 @@ def priors(
     if plot:
         check_output(output)
         _draw(output, built)
-    said: dict[str, Any] = {"families": found, "picture": str(output) if plot else None}
+    outcome: dict[str, Any] = {"families": families, "picture": str(output) if plot else None}
 
     def show() -> None:
         heads = ["--mixture", "noise on a unit", "prior of the variance", "prior of the weight"]
@@ -69,17 +69,17 @@ def priors(
                     _noise_word(row["noise_training"], built[row["mixture"]]),
                     "yes" if row["mcmc"] else "",
                 )
-                for row in found
+                for row in families
             ],
         )  # fmt: skip
         if plot:
             typer.echo(f"Picture: {output}")
 
-    Voice(quiet=False, as_json=as_json).result(said, show)
+    Terminal(quiet=False, as_json=as_json).result(outcome, show)
 
 
 def _noise_word(possible: bool, mixture: Any) -> str:
-    # Noise without a mean trains, and badly.
+    # Noise without a mean can be trained under, but not well.
     return "" if not possible else "yes" if math.isfinite(float(mixture.mean)) else "poor"
 
 

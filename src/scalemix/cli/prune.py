@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from scalemix.cli.console import Voice, guarded
+from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.models import as_input_errors, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet
 from scalemix.tables import InputError, read_table
@@ -45,42 +45,42 @@ def prune(
 
     The new file has no figures: `scalemix evaluate` measures it on a table.
     """
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     check_output(output, model, data)
     if tolerance is not None and data is None:
         raise InputError("--tolerance is about predictions, and needs --data to make them.")
     fitted = read_model(model)
     x = None
     if data is not None:
-        x, remarks = fitted.columns.encode(read_table(data))
+        x, remarks = fitted.encode(read_table(data))
         for remark in remarks:
-            voice.note(remark)
+            terminal.note(remark)
     with as_input_errors():
         pruned = fitted.posterior.prune(x, threshold=threshold, tolerance=tolerance)
     smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
     smaller.save(output)
-    voice.note(f"model: {output}")
+    terminal.note(f"model: {output}")
     before, after = pruned.report.num_parameters
     if before == after and any(off for off, _ in pruned.report.rows_off.values()):
-        voice.note(
+        terminal.note(
             "Some weights are set to zero, but no unit could be taken out: the network is as large "
             "as before. A larger --tolerance, with --threshold inf and --data, removes more, and "
             "so does a fit with --mixture half-cauchy."
         )
     elif before == after:
-        voice.note(
+        terminal.note(
             "Nothing is off, and nothing was removed. Scales that can go to zero switch units off: "
             "fit with --mixture half-cauchy. Or give --threshold inf, --data and "
             "--tolerance, to remove what predictions can do without."
         )
     change = pruned.report.mean_change
     if change is not None and change > MUCH:
-        voice.note(
+        terminal.note(
             f"Predictions change by up to {change:.0%} of their spread. With --tolerance {MUCH:g} "
             f"less is removed, and they change by no more than that."
         )
     report = {name: _finite(value) for name, value in dataclasses.asdict(pruned.report).items()}
-    voice.result({"model": str(output), **report}, lambda: typer.echo(str(pruned)))
+    terminal.result({"model": str(output), **report}, lambda: typer.echo(str(pruned)))
 
 
 def _finite(value: Any) -> Any:

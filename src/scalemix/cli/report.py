@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from scalemix.cli.console import Voice, guarded
-from scalemix.cli.models import Fitted, check_output, read_model
+from scalemix.cli.console import Terminal, guarded
+from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet
 from scalemix.tables import Table, read_table
 
@@ -30,14 +30,14 @@ def report(
     debug: Debug = False,
 ) -> None:
     """Write a report on a model as one HTML file, for people who did not fit it."""
-    voice = Voice(quiet=quiet, as_json=as_json)
+    terminal = Terminal(quiet=quiet, as_json=as_json)
     check_output(output, model, data)
     fitted = read_model(model)
-    write(output, fitted, None if data is None else read_table(data), voice)
-    voice.result({"report": str(output)}, lambda: None)
+    write(output, fitted, None if data is None else read_table(data), terminal)
+    terminal.result({"report": str(output)}, lambda: None)
 
 
-def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None:
+def write(path: Path, fitted: TableModel, table: Table | None, terminal: Terminal) -> None:
     """Write a report; the pictures of predictions are of the table's rows, if there is one."""
     from scalemix.analysis.report import Story, Told, write_report
     from scalemix.cli.predict import measure
@@ -49,7 +49,7 @@ def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None
     tested_on = f"{held:,} rows of {source.file} that were held out"
     if table is not None and (held or table.digest != source.digest):
         part, tested_on = fitted.unseen(table)
-        x, y, figures = measure(fitted, part, voice)
+        x, y, figures = measure(fitted, part, terminal)
         test = (x, y)
     story = Story(
         title=f"{columns.target.name}: a model of {source.file}",
@@ -75,4 +75,4 @@ def write(path: Path, fitted: Fitted, table: Table | None, voice: Voice) -> None
         tested_on=tested_on,
     )
     write_report(path, story)
-    voice.note(f"report: {path}")
+    terminal.note(f"report: {path}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from scalemix.cli.console import Voice, guarded, print_table
+from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.options import Debug, Json, Quiet
 from scalemix.tables import InputError
 
@@ -43,11 +43,11 @@ def reproduce(
     if quick and cpu_budget:
         raise InputError("--quick and --cpu-budget are two plans: give one of them.")
     plan = work.PLANS["quick" if quick else "cpu" if cpu_budget else "full"]
-    voice = Voice(quiet=quiet or as_json, as_json=as_json)
+    terminal = Terminal(quiet=quiet or as_json, as_json=as_json)
     try:
         content = work.reproduce(
             target, plan, output, sets=SETS if sets is None else sets.split(","),
-            data_dir=data_dir, say=voice.note, progress=voice.progress,
+            data_dir=data_dir, say=terminal.note, progress=terminal.progress,
         )  # fmt: skip
     except ValueError as error:
         raise InputError(str(error)) from None
@@ -63,4 +63,4 @@ def reproduce(
             print_table(["cell", *MEASURES.values()], rows, right=(1, 2, 3))
         typer.echo(f"Results and figures: {output}")
 
-    voice.result(content, show)
+    terminal.result(content, show)

@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scalemix.cli.console import Voice
-from scalemix.cli.models import Fitted, Source, as_input_errors
-from scalemix.tables import Columns, InputError, Table
+import numpy as np
+
+from scalemix.cli.console import Terminal
+from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix.data.scaling import find_scaling
+from scalemix.fitting.settings import Task
+from scalemix.tables import Columns, Table
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
@@ -20,10 +24,10 @@ def train(
     table: Table,
     columns: Columns,
     source: Source,
-    voice: Voice,
+    terminal: Terminal,
     checkpoint: Path,
     resume: bool,
-) -> Fitted:
+) -> TableModel:
     """Networks fitted to the rows to train on, with the figures of those held out."""
     import jax
 
@@ -33,44 +37,43 @@ def train(
     x, remarks = columns.encode(table)
     y = columns.target.encode(table)
     for remark in remarks:
-        voice.note(remark)
+        terminal.note(remark)
+    # Held-out rows are looked at before training, not after it.
+    scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
+    columns.refuse_far(table, x, scaling)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
-    voice.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
+    terminal.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
     if recipe.inference == "noise" and not math.isfinite(float(recipe.build_mixture().mean)):
-        voice.note(
+        terminal.note(
             f"{recipe.mixture} noise has no mean, and training under it is poor; it suits "
             f"--inference em or mcmc."
         )
-    with as_input_errors(), _warnings_as_notes(voice):
+    with as_input_errors(), _warnings_as_notes(terminal):
         posterior = recipe.fit(
-            x[rows], y[rows], key=key, num_classes=num_classes, progress=voice.progress,
+            x[rows], y[rows], key=key, num_classes=num_classes, progress=terminal.progress,
             checkpoint=checkpoint, resume=resume,
         ).posterior  # fmt: skip
     figures = {}
     if len(held):
         predictive = posterior.predict(x[held])
         figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    return Fitted(posterior, columns, source, recipe.settings(len(rows)), figures)
+    return TableModel(posterior, columns, source, recipe.settings(len(rows)), figures)
 
 
 @contextlib.contextmanager
-def _warnings_as_notes(voice: Voice) -> Iterator[None]:
-    """A warning is for a person here, who has no use for the line of source it came from."""
+def _warnings_as_notes(terminal: Terminal) -> Iterator[None]:
+    """Show warnings as remarks: here a person reads them, without the line of source."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
     for warning in caught:
-        voice.note(" ".join(str(warning.message).split()))
+        terminal.note(" ".join(str(warning.message).split()))
 
 
-def build_recipe(*, hidden: str, **chosen: Any) -> "Recipe":
-    """The recipe of these choices, or an `InputError`."""
+def build_recipe(task: Task, settings: dict[str, Any]) -> "Recipe":
+    """The recipe with these settings, or an `InputError`."""
     from scalemix.fitting.recipes import Recipe
 
     with as_input_errors():
-        try:
-            widths = tuple(int(width) for width in hidden.split(","))
-        except ValueError:
-            raise InputError(f"--hidden takes widths such as 50,50; got {hidden!r}.") from None
-        return Recipe(hidden=widths, **chosen)
+        return Recipe(task=task, **settings)

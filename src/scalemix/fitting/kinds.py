@@ -9,6 +9,9 @@ import numpy as np
 
 from scalemix.data.values import is_number, is_whole
 
+# A longer list of names does not fit on one line; the meaning of the setting has them then.
+LONGEST_LIST = 60
+
 
 class Mention(NamedTuple):
     """A setting that a message speaks of, alone or with a value."""
@@ -58,7 +61,8 @@ class Choice:
 
     @property
     def type(self) -> str:
-        return "{" + ", ".join(f'"{name}"' for name in self.names) + "}"
+        listed = "{" + ", ".join(f'"{name}"' for name in self.names) + "}"
+        return listed if len(listed) <= LONGEST_LIST else "str"
 
     def check(self, name: str, value: Any) -> str:
         if not (isinstance(value, str) and value in self.names):

@@ -33,21 +33,51 @@ __all__ = [
 
 
 class Trial(NamedTuple):
-    """A setting that was tried on held-out rows, and how it fared."""
+    """A combination of settings that was tried on held-out rows, and how it fared.
+
+    Attributes
+    ----------
+    temperature : float
+        The temperature of the prior.
+    noise_floor : float or None
+        The least noise, in standard deviations of the target; `None` for classes.
+    weight : float
+        Its share of the mixture that explains the held-out rows best.
+    score : float
+        Its log-likelihood per held-out row; not a number if there were too few rows to try.
+    num_members : int
+        How many members of the ensemble have these settings.
+
+    Examples
+    --------
+    >>> from scalemix.recipes import Trial
+    >>> Trial(temperature=0.3, noise_floor=0.1, weight=0.6, score=-0.9, num_members=10).weight
+    0.6
+    """
 
     temperature: float
     noise_floor: float | None
-    """The least noise scale, in standard deviations of the target; `None` for classes."""
     weight: float
-    """Its share of the mixture that explains the held-out rows best."""
     score: float
-    """Its log-likelihood per held-out row; not a number where there were too few to try."""
     num_members: int
-    """How many members of the ensemble have this setting."""
 
 
 class Fitted(NamedTuple):
-    """A posterior, and what was tried on the way to it; nothing where nothing was open."""
+    """What a recipe makes of data.
+
+    Attributes
+    ----------
+    posterior : scalemix.Posterior
+        The posterior.
+    trials : tuple of Trial
+        What was tried on held-out rows; empty if all settings were given.
+
+    Examples
+    --------
+    >>> from scalemix.recipes import Fitted
+    >>> Fitted(post, ()).trials
+    ()
+    """
 
     posterior: Posterior
     trials: tuple[Trial, ...]
@@ -55,33 +85,169 @@ class Fitted(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Recipe(RecipeSettings):
-    """Everything that is chosen before the data are seen, in plain values."""
+    """Everything that is chosen before the data are seen, in plain values.
+
+    Parameters
+    ----------
+    task : {"regression", "classification"}, default="regression"
+        Whether the target is a real number or one of several classes.
+    prior : {"ard", "drop-connect", "add", "ard-add"}, default="ard-add"
+        Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both
+        ("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and
+        "ard-add" mean "ard".
+    mixture : str, default="auto"
+        The family of the scales: bernoulli, beta, exponential, gamma, gaussian, half-cauchy,
+        inverse-gamma, inverse-nakagami, log-uniform, rayleigh, uniform, or auto, which is bernoulli
+        for noise training and inverse-gamma otherwise.
+    mixture_parameters : dict, optional
+        Parameters of the family by name, such as keep for Bernoulli scales. The others keep their
+        defaults.
+    inference : {"em", "noise", "mcmc"}, default="em"
+        Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
+        chain Monte Carlo ("mcmc").
+    hidden : sequence of int, default=(50, 50)
+        The width of each hidden layer. All are equal in a residual network.
+    residual : bool, default=True
+        Whether every hidden layer but the first has a path around it.
+    num_members : int, optional
+        How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM, and
+        8 otherwise.
+    num_trial_members : int, default=4
+        How many networks are fitted to try each combination of temperature and noise floor.
+    max_steps : int, optional
+        Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
+        By default 14,000 for EM and 8,000 for noise training (17,000 and 10,000 for more than 5,000
+        rows), and 4,000 for MCMC.
+    batch_size : int, optional
+        Rows in a step of training. By default 64, and 128 for more than 5,000 rows. Chains use all
+        rows.
+    learning_rate : float, default=0.01
+        Where the rate of Adam starts. It falls to zero along a cosine.
+    temperature : float or "auto", default="auto"
+        How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
+    noise_floor : float or "auto", default="auto"
+        The least noise of a real target, in standard deviations of it. With "auto", held-out rows
+        choose for EM, and it is 0.001 otherwise. Classes have no such noise.
+    objective : str, default="tail_adaptive"
+        What noise training maximises: lower_bound, importance_weighted, tail_adaptive,
+        hierarchical.
+    num_draws : int, default=10
+        Draws of the noise in each step of noise training.
+    sampler : {"nuts", "mclmc"}, default="mclmc"
+        The sampler of MCMC.
+
+    Raises
+    ------
+    ValueError
+        If a setting has a value that it cannot have, or settings exclude one another.
+
+    Examples
+    --------
+    >>> from scalemix.recipes import Recipe
+    >>> recipe = Recipe(max_steps=20, num_members=2, temperature=1.0, noise_floor=0.1)
+    >>> recipe.fit(x, y, key=key).posterior.predict(x).mean.shape
+    (40,)
+    """
 
     def __post_init__(self):
         super().__post_init__()
         building.check_mixture(self)
 
     def build_mixture(self) -> ScaleMixture:
-        """The family of scales, with its parameters."""
+        """The family of scales, with its parameters.
+
+        Returns
+        -------
+        scalemix.mixtures.ScaleMixture
+            The family that `mixture` names.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> Recipe(mixture="half-cauchy").build_mixture()
+        HalfCauchy(scale=1.0)
+        """
         return building.build_mixture(self)
 
     def build_prior(self) -> Structure:
-        """The prior of the weights."""
+        """The prior of the weights.
+
+        Returns
+        -------
+        scalemix.structures.Structure
+            The structure that `prior` names, with the mixture in it.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> type(Recipe(prior="ard").build_prior()).__name__
+        'ARD'
+        """
         return building.build_prior(self)
 
     def build_network(self, num_inputs: int, num_outputs: int, *, key: PRNGKeyArray) -> PyTree:
-        """A network with fresh weights."""
+        """A network with fresh weights.
+
+        Parameters
+        ----------
+        num_inputs, num_outputs : int
+            The sizes of its two ends.
+        key : PRNG key
+            The source of the weights.
+
+        Returns
+        -------
+        scalemix.networks.ResNet or scalemix.networks.MLP
+            A residual network, or a plain one if `residual` is false.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> type(Recipe(residual=False).build_network(3, 2, key=key)).__name__
+        'MLP'
+        """
         return building.build_network(self, num_inputs, num_outputs, key=key)
 
     def build_likelihoods(self, num_classes: int | None) -> list[Likelihood]:
-        """The distributions of a target that are tried; the first where one must do."""
+        """The distributions of the target that are tried; only EM tries more than one.
+
+        Parameters
+        ----------
+        num_classes : int or None
+            How many classes there are; `None` for a real target.
+
+        Returns
+        -------
+        list of scalemix.likelihoods.Likelihood
+            One likelihood or more.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> [type(one).__name__ for one in Recipe().build_likelihoods(None)]
+        ['StudentT', 'StudentT']
+        """
         return building.build_likelihoods(self, num_classes)
 
     def settings(self, num_rows: int) -> dict[str, Any]:
-        """What counts in a fit to so many rows, in values that JSON holds.
+        """The settings that matter in a fit to so many rows, in values that JSON holds.
 
-        Settings that mean nothing to this inference are left out, and those left open are there
-        with what they become.
+        Parameters
+        ----------
+        num_rows : int
+            The number of rows.
+
+        Returns
+        -------
+        dict
+            Values by name. Settings that mean nothing to this inference are left out; those that
+            were left open have the values that they get.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> Recipe(inference="noise").settings(300)["max_steps"]
+        8000
         """
         counting = {
             "task": self.task, "inference": self.inference, "prior": self.prior,
@@ -121,8 +287,37 @@ class Recipe(RecipeSettings):
     ) -> Fitted:
         """The posterior that this recipe makes of a table and a target.
 
-        Classes are whole numbers from 0; there are as many as the largest says, unless
-        `num_classes` does. The rest is as in `scalemix.fit`.
+        Parameters
+        ----------
+        x : array-like of shape (rows, columns)
+            A table of numbers.
+        y : array-like of shape (rows,)
+            The target: real numbers, or classes as whole numbers from 0.
+        key : PRNG key
+            The source of all randomness.
+        num_classes : int, optional
+            How many classes there are. By default as many as the largest of `y` says.
+        sample_weight : array-like of shape (rows,), optional
+            How many rows each row counts as.
+        progress : bool, optional
+            Whether to show a bar. By default only on a terminal.
+        checkpoint : str or Path, optional
+            A file that keeps the state of the run.
+        resume : bool, default=False
+            Whether to continue from that file.
+
+        Returns
+        -------
+        Fitted
+            The posterior, and the trials that chose its settings.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> recipe = Recipe(max_steps=20, num_members=2, temperature=1.0, noise_floor=0.1)
+        >>> fitted = recipe.fit(x, y, key=key)
+        >>> len(fitted.posterior.members), fitted.trials
+        (2, ())
         """
         num_rows, num_inputs = check_table(x)
         if sample_weight is not None:

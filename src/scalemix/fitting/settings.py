@@ -82,8 +82,8 @@ class RecipeSettings:
         default="auto",
         metadata=_setting(
             Choice(("auto", *MIXTURE_NAMES)),
-            'The family of the scales. "auto" is "bernoulli" for noise training, and '
-            '"inverse-gamma" otherwise.',
+            f"The family of the scales: {', '.join(MIXTURE_NAMES)}, or auto, which is bernoulli "
+            f"for noise training and inverse-gamma otherwise.",
         ),
     )
     mixture_parameters: Mapping[str, float] | None = dataclasses.field(
@@ -98,8 +98,8 @@ class RecipeSettings:
         default="em",
         metadata=_setting(
             Choice(get_args(Inference)),
-            "Variational EM, training under noise (dropout and its relatives), or Markov "
-            "chain Monte Carlo.",
+            'Variational EM ("em"), training under noise ("noise": dropout and its relatives), or '
+            'Markov chain Monte Carlo ("mcmc").',
         ),
     )
     hidden: tuple[int, ...] = dataclasses.field(
@@ -169,7 +169,10 @@ class RecipeSettings:
     )
     objective: Objective = dataclasses.field(
         default="tail_adaptive",
-        metadata=_setting(Choice(get_args(Objective)), "What noise training maximises."),
+        metadata=_setting(
+            Choice(get_args(Objective)),
+            f"What noise training maximises: {', '.join(get_args(Objective))}.",
+        ),
     )
     num_draws: int = dataclasses.field(
         default=10, metadata=_setting(Count(), "Draws of the noise in each step of noise training.")

@@ -1,7 +1,8 @@
 """scikit-learn estimators: `ScaleMixRegressor` and `ScaleMixClassifier`."""
 
 try:
-    from scalemix.sklearn.estimators import ScaleMixClassifier, ScaleMixRegressor
+    from scalemix.sklearn.classifier import ScaleMixClassifier
+    from scalemix.sklearn.regressor import ScaleMixRegressor
 except ModuleNotFoundError as error:
     if error.name != "sklearn":
         raise

@@ -1,53 +1,71 @@
-"""What the text of a cell says: a number, a date, one of a few words."""
+"""What a cell says: a number, a date, one of a few words.
+
+A CSV file has text alone; the cells of a Parquet file have types, and keep them.
+"""
 
 import datetime
 import math
 from collections.abc import Sequence
 
-from scalemix.tables.reading import Table
+from scalemix.tables.reading import Cell, Table
 
 # A column with this share of numbers was meant to hold numbers, and other text in it is a mistake.
 MOSTLY = 0.8
-# What float32 holds with room to spare; networks compute in it.
+# Beyond this, the squares in the figures of a report would not fit into single precision.
 LARGEST = 1e30
 
-Cells = Sequence[str | None]
+Cells = Sequence[Cell]
 
 
-def number(text: str) -> float | None:
-    """The number that the text says, if it says one."""
+def number(cell: Cell) -> float | None:
+    """The number that the cell holds or spells, if any; truth values are words."""
+    if isinstance(cell, int | float) and not isinstance(cell, bool):
+        return float(cell)
     # Python reads 1_000 as a number; in a table it is a label.
-    if "_" in text:
+    if not isinstance(cell, str) or "_" in cell:
         return None
     try:
-        return float(text)
+        return float(cell)
     except ValueError:
         return None
 
 
-def days(text: str) -> float | None:
-    """The days since 1970 of a date or time as in 2024-01-31 or 2024-01-31 12:00, if it is one."""
-    if "-" not in text:
-        return None
-    try:
-        moment = datetime.datetime.fromisoformat(text)
-    except ValueError:
+def days(cell: Cell) -> float | None:
+    """The days from 1970 to a date, or to a time such as 2024-01-31 12:00, if the cell is one."""
+    if isinstance(cell, datetime.datetime):
+        moment = cell
+    elif isinstance(cell, datetime.date):
+        moment = datetime.datetime.combine(cell, datetime.time())
+    elif isinstance(cell, str) and "-" in cell:
+        try:
+            moment = datetime.datetime.fromisoformat(cell)
+        except ValueError:
+            return None
+    else:
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=datetime.UTC)
     return moment.timestamp() / 86_400
 
 
-def word(text: str) -> str:
-    """The text as a category: programs do not agree on how to write true and false."""
-    return text.lower() if text.lower() in ("true", "false") else text
+def text(cell: Cell) -> str:
+    """The cell as a CSV file would have it."""
+    if cell is None:
+        return ""
+    return cell.isoformat() if isinstance(cell, datetime.date) else str(cell)
+
+
+def word(cell: Cell) -> str:
+    """The cell as a category: programs do not agree on how to write true and false."""
+    said = text(cell)
+    return said.lower() if said.lower() in ("true", "false") else said
 
 
 def says_numbers(cells: Cells) -> bool:
     """Whether a column is meant to hold numbers."""
     present = [cell for cell in cells if cell is not None]
-    found = sum(number(cell) is not None for cell in present)
-    return found > 0 and found >= MOSTLY * len(present)
+    count = sum(number(cell) is not None for cell in present)
+    return count > 0 and count >= MOSTLY * len(present)
 
 
 def says_dates(cells: Cells) -> bool:
@@ -59,18 +77,18 @@ def says_dates(cells: Cells) -> bool:
 def numbers(table: Table, name: str, *, dates: bool = False, advice: str = "") -> list[float]:
     """The numbers of a column, NaN where there is none, or an `InputError` that names the row."""
     read, kind = (days, "a date such as 2024-01-31") if dates else (number, "a number")
-    found = []
+    values = []
     for row, cell in enumerate(table.column(name)):
         value = math.nan if cell is None else read(cell)
         if value is None:
             raise table.error(row, name, f"{short(cell)} is not {kind}.{advice}")
         if abs(value) > LARGEST:
             raise table.error(row, name, f"{short(cell)} is infinite, or too large a number.")
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
-def short(text: str | None) -> str:
-    """The text as it may stand in a message."""
-    shown = repr(text)
+def short(cell: Cell) -> str:
+    """The cell as it may stand in a message."""
+    shown = repr(cell if isinstance(cell, str) else text(cell))
     return shown if len(shown) <= 40 else shown[:36] + "...'"

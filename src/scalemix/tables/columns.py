@@ -2,14 +2,14 @@
 
 import dataclasses
 import itertools
-import math
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from scalemix.data.bins import ramps
-from scalemix.data.scaling import FARTHEST
-from scalemix.tables.cells import numbers, word
+from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
+from scalemix.data.values import is_finite
+from scalemix.tables.cells import numbers, short, word
 from scalemix.tables.reading import InputError, Table, listing
 from scalemix.tables.targets import Target
 
@@ -18,40 +18,35 @@ from scalemix.tables.targets import Target
 class Numeric:
     """A column of numbers or dates. A missing one counts as `fill`, the median.
 
-    With `edges`, an input more for each bin between them.
+    With `edges`, each bin between two of them is one more input.
     """
 
     name: str
     fill: float
-    spread: float
     dates: bool = False
     edges: tuple[float, ...] = ()
+    spread: float | None = None
+    """In files from before only the fit standardised: the column is centred on `fill` and divided
+    by this first."""
     kind: Literal["numeric"] = "numeric"
 
     @property
     def features(self) -> list[str]:
+        """What each input is."""
         bins = itertools.pairwise(self.edges)
         return [self.name, *(f"{self.name}, {low:.4g} to {high:.4g}" for low, high in bins)]
 
     def encode(self, table: Table) -> np.ndarray:
-        """Centred and scaled in double precision, for a year in seconds is too much for single."""
+        """The numbers in double precision, as they are: whoever fits to them standardises them."""
         values = np.array(numbers(table, self.name, dates=self.dates))
         values = np.where(np.isnan(values), self.fill, values)
-        centred = ((values - self.fill) / self.spread)[:, None]
-        if (far := np.abs(centred[:, 0]) > FARTHEST).any():
-            raise table.error(
-                int(np.argmax(far)),
-                self.name,
-                f"{values[far][0]:g} is more than {FARTHEST:g} spreads ({self.spread:g}) from "
-                f"{self.fill:g}, the median of training: nothing can be told so far away. Correct "
-                f"the cell; an empty one counts as the median.",
-            )
-        return np.concatenate([centred, ramps(values, self.edges)], axis=1)
+        inputs = values if self.spread is None else (values - self.fill) / self.spread
+        return np.concatenate([inputs[:, None], ramps(values, self.edges)], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Categorical:
-    """A column of words, one-hot encoded. A missing or unknown one is zero in all of them."""
+    """A column of words, one-hot encoded. For a missing or unknown one all inputs are zero."""
 
     name: str
     categories: tuple[str, ...]
@@ -59,23 +54,39 @@ class Categorical:
 
     @property
     def features(self) -> list[str]:
+        """What each input is."""
         return [f"{self.name} = {category}" for category in self.categories]
 
     def encode(self, table: Table) -> np.ndarray:
+        """One and zeros."""
         places = {category: i for i, category in enumerate(self.categories)}
-        found = np.array(
+        positions = np.array(
             [-1 if c is None else places.get(word(c), -1) for c in table.column(self.name)]
         )
-        return (found[:, None] == np.arange(len(self.categories))).astype(float)
+        return (positions[:, None] == np.arange(len(self.categories))).astype(float)
 
     def unknown(self, table: Table) -> list[str]:
-        """The categories of a table that there were none of in training."""
+        """The categories of a table that did not occur in training."""
         present = {word(cell) for cell in table.column(self.name) if cell is not None}
         return sorted(present - set(self.categories))
 
 
 class Encoded(NamedTuple):
-    """Inputs for a network, and what was done to get them."""
+    """Inputs for a network, and what was done to get them.
+
+    Attributes
+    ----------
+    x : ndarray of shape (rows, inputs)
+        The inputs, in double precision.
+    remarks : list of str
+        What was missing or unknown, and what it was taken for.
+
+    Examples
+    --------
+    >>> from scalemix.tables import Encoded
+    >>> Encoded(np.zeros((2, 3)), []).x.shape
+    (2, 3)
+    """
 
     x: np.ndarray
     remarks: list[str]
@@ -83,12 +94,33 @@ class Encoded(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What a model remembers of its training table."""
+    """What a model remembers of its training table. `learn_columns` makes one.
+
+    Parameters
+    ----------
+    target : Target
+        The column to predict.
+    inputs : tuple of Numeric or Categorical
+        The columns to predict from.
+    left_out : dict of str
+        Columns that are not used, and why.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scalemix.tables import Table, learn_columns
+    >>> cells = {"a": ["1", "2", None, "9"], "k": ["u", "v", "u", "v"], "y": ["1", "3", "2", "7"]}
+    >>> table = Table(Path("a.csv"), cells, ["line 2", "line 3", "line 4", "line 5"], "")
+    >>> columns = learn_columns(table, "y")
+    >>> columns.features
+    ['a', 'k = u', 'k = v']
+    >>> columns.encode(table).x[:, 0]
+    array([1., 2., 2., 9.])
+    """
 
     target: Target
     inputs: tuple[Numeric | Categorical, ...]
     left_out: dict[str, str]
-    """Columns that are not used, and why."""
 
     @property
     def features(self) -> list[str]:
@@ -124,6 +156,23 @@ class Columns:
                 )
         return Encoded(np.concatenate([c.encode(table) for c in self.inputs], axis=1), remarks)
 
+    def refuse_far(self, table: Table, x: np.ndarray, scaling: Scaling) -> None:
+        """Raise `InputError` if a cell lies too far from the training data to predict from.
+
+        `x` are the inputs of the table, and `scaling` is how the model standardises them.
+        """
+        far = farthest_cell(scaling.inputs(x))
+        if far is not None:
+            row, feature = far
+            name = next(name for name, places in self.groups.items() if feature in places)
+            raise table.error(
+                row,
+                name,
+                f"{short(table.column(name)[row])} is more than {FARTHEST:g} standard deviations "
+                f"from the mean of training: nothing can be predicted so far away. Correct the "
+                f"cell; an empty one counts as the median.",
+            )
+
     def describe(self) -> list[str]:
         """What becomes of the columns, a line for each kind."""
         lines = [f"target: {self.target.describe()}"]
@@ -144,11 +193,11 @@ class Columns:
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        """This as dicts and lists, for a model's file."""
-        inputs = [dataclasses.asdict(column) for column in self.inputs]
-        for column in inputs:
-            name = "categories" if column["kind"] == "categorical" else "edges"
-            column[name] = list(column[name])
+        """The same as dicts and lists, for a model's file."""
+        inputs = [
+            {name: list(value) if isinstance(value, tuple) else value for name, value in kept}
+            for kept in map(_fields, self.inputs)
+        ]
         return {"target": self.target.to_json(), "inputs": inputs, "left_out": self.left_out}
 
     @staticmethod
@@ -162,6 +211,11 @@ class Columns:
             raise ValueError(f"The description of the columns is damaged ({error!r}).") from None
 
 
+def _fields(column: Numeric | Categorical) -> list[tuple[str, Any]]:
+    """The fields that a file keeps of a column, with their values."""
+    return [item for item in dataclasses.asdict(column).items() if item != ("spread", None)]
+
+
 def _from_json(said: dict[str, Any]) -> Numeric | Categorical:
     name = _text(said["name"])
     if said["kind"] == "numeric":
@@ -169,14 +223,13 @@ def _from_json(said: dict[str, Any]) -> Numeric | Categorical:
         edges = tuple(_number(edge) for edge in said.get("edges", ()))
         if any(low >= high for low, high in itertools.pairwise(edges)):
             raise TypeError(f"edges that do not rise: {edges}")
-        fill, spread, dates = (
-            _number(said["fill"]),
-            _number(said["spread"]),
-            said.get("dates", False),
-        )
-        if spread <= 0 or not isinstance(dates, bool):
-            raise TypeError(f"a spread of {spread}, dates {dates}")
-        return Numeric(name, fill, spread, dates, edges)
+        dates = said.get("dates", False)
+        if not isinstance(dates, bool):
+            raise TypeError(f"dates {dates!r:.40}")
+        spread = _number(said["spread"]) if "spread" in said else None
+        if spread is not None and spread <= 0:
+            raise TypeError(f"a spread of {spread}")
+        return Numeric(name, _number(said["fill"]), dates, edges, spread)
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")
     return Categorical(name, tuple(_text(category) for category in said["categories"]))
@@ -189,6 +242,6 @@ def _text(said: Any) -> str:
 
 
 def _number(said: Any) -> float:
-    if type(said) not in (int, float) or not math.isfinite(said):
+    if not is_finite(said):
         raise TypeError(f"{said!r:.40} is no number")
     return float(said)

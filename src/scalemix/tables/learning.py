@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal
 
 import numpy as np
 
 from scalemix.data.bins import check_bins, find_edges
+from scalemix.fitting.settings import Task
 from scalemix.tables.cells import numbers, says_dates, says_numbers, short, word
 from scalemix.tables.columns import Categorical, Columns, Numeric
 from scalemix.tables.reading import InputError, Table
@@ -22,17 +22,55 @@ def learn_columns(
     table: Table,
     target: str,
     *,
-    task: Literal["regression", "classification"] | None = None,
+    task: Task | None = None,
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
     rows: Iterable[int] | None = None,
     bins: int | None = None,
 ) -> Columns:
-    """What to make of the columns of a table; medians, categories and bins are those of `rows`.
+    """What to make of the columns of a training table.
 
-    A column that numbers the rows is left out, unless `use` names it. With `bins`, columns of
-    numbers have so many inputs more (`scalemix.data.bins`).
+    Numbers and dates become one input each, words one input a category. A column is left out if it
+    is empty, constant, full of different texts, or numbers the rows.
+
+    Parameters
+    ----------
+    table : Table
+        The table.
+    target : str
+        The column to predict.
+    task : {"regression", "classification"}, optional
+        Whether the target is a number or a class. By default its cells say so.
+    categorical : sequence of str, default=()
+        Columns of labels that look like numbers.
+    ignore : sequence of str, default=()
+        Columns not to use.
+    use : sequence of str, default=()
+        Columns to use although they number the rows.
+    rows : iterable of int, optional
+        The rows that medians, categories and bins are learned from. By default all.
+    bins : int, optional
+        Up to how many bins each column of numbers gives as extra inputs. By default none.
+
+    Returns
+    -------
+    Columns
+        The target, the inputs, and what was left out.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, a cell cannot be read, or nothing is left to predict from.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scalemix.tables import Table, learn_columns
+    >>> cells = {"a": ["1", "2", "4"], "same": ["x", "x", "x"], "y": ["0.5", "1", "7"]}
+    >>> table = Table(Path("a.csv"), cells, ["line 2", "line 3", "line 4"], "")
+    >>> learn_columns(table, "y").left_out
+    {'same': 'the same in every row'}
     """
     check_bins(bins)
     for name in (target, *categorical, *ignore, *use):
@@ -42,17 +80,17 @@ def learn_columns(
     inputs, left_out = [], dict.fromkeys(ignore, "as asked")
     for name in table.columns:
         if name != target and name not in left_out:
-            found = _learn_input(table, part, name, name in categorical, bins)
-            if isinstance(found, Numeric) and name not in use and _numbers_rows(table, found):
-                found = f"it numbers the rows; --use {name} takes it in"
-            if isinstance(found, str):
-                left_out[name] = found
+            column = _learn_input(table, part, name, name in categorical, bins)
+            if isinstance(column, Numeric) and name not in use and _numbers_rows(table, column):
+                column = f"it numbers the rows; --use {name} takes it in"
+            if isinstance(column, str):
+                left_out[name] = column
             else:
-                inputs.append(found)
+                inputs.append(column)
     if not inputs:
-        said = "; ".join(f"{name!r}: {why}" for name, why in left_out.items()) or "no other column"
-        said = said if len(said) <= 300 else said[:297] + "..."
-        raise InputError(f"{table.path}: nothing to predict {target!r} from ({said}).")
+        why = "; ".join(f"{name!r}: {why}" for name, why in left_out.items()) or "no other column"
+        why = why if len(why) <= 300 else why[:297] + "..."
+        raise InputError(f"{table.path}: nothing to predict {target!r} from ({why}).")
     return Columns(learned, tuple(inputs), left_out)
 
 
@@ -77,9 +115,8 @@ def _learn_input(
         seen = values[~np.isnan(values)]
         if len(set(seen.tolist())) < 2:
             return "empty" if not len(seen) else "the same in every row"
-        spread = float(np.std(seen))
         edges = () if bins is None else find_edges(seen, bins)
-        return Numeric(name, float(np.median(seen)), spread if spread > 0 else 1.0, dates, edges)
+        return Numeric(name, float(np.median(seen)), dates, edges)
     counts = Counter(word(cell) for cell in part.column(name) if cell is not None)
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"

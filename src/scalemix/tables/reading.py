@@ -1,7 +1,7 @@
-"""CSV and Parquet files as columns of text, with the place of each row in its file.
+"""CSV and Parquet files as columns of cells, with the place of each row in its file.
 
-CSV is read with the standard library, which knows the line that a row stands on; a person who is
-told of a bad value has to find it.
+CSV is read with the standard library, which knows the line that a row stands on: whoever is told of
+a bad value has to find it.
 """
 
 import csv
@@ -10,6 +10,7 @@ import datetime
 import difflib
 import hashlib
 import io
+import math
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -21,29 +22,65 @@ MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "#
 LONGEST_CELL = 2**24
 
 
+Cell = str | int | float | bool | datetime.date | None
+"""Text, or a value with a type of its own; `None` where a value is missing."""
+
+
 class InputError(ValueError):
-    """Something is wrong with what a user gave: one line that says what, and where."""
+    """Something is wrong with what a user gave: one line that says what, and where.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scalemix.tables import InputError, read_table
+    >>> try:
+    ...     read_table(Path("nowhere.csv"))
+    ... except InputError as error:
+    ...     print(error)
+    nowhere.csv: there is no such file.
+    """
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Named columns of text, `None` where a value is missing."""
+    """Named columns, and where each row stands in its file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    columns : dict of list
+        The cells of each column by name: text from a CSV file, typed values from a Parquet file,
+        and `None` where a value is missing.
+    places : list of str
+        Where each row stands, as a person would count it: "line 2".
+    digest : str
+        The digest of the file's bytes, by which two tables are known to be the same.
+    remarks : tuple of str, default=()
+        What was left out in reading.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scalemix.tables import Table
+    >>> table = Table(Path("a.csv"), {"a": ["1", None]}, ["line 2", "line 3"], "")
+    >>> table.num_rows, table.take([1]).places
+    (2, ['line 3'])
+    """
 
     path: Path
-    columns: dict[str, list[str | None]]
+    columns: dict[str, list[Cell]]
     places: list[str]
-    """Where each row stands, as a person would count it: `line 2`."""
     digest: str
-    """Of the file's bytes: whether two tables are the same."""
     remarks: tuple[str, ...] = ()
-    """What was left out in reading."""
 
     @property
     def num_rows(self) -> int:
+        """How many rows there are."""
         return len(self.places)
 
-    def column(self, name: str) -> list[str | None]:
-        """The values of one column, or an `InputError` that names those that there are."""
+    def column(self, name: str) -> list[Cell]:
+        """The cells of one column, or an `InputError` that names the columns there are."""
         if name not in self.columns:
             near = difflib.get_close_matches(name, self.columns, n=1)
             hint = f"Did you mean {near[0]!r}? " if near else ""
@@ -65,7 +102,33 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """The table in a CSV or Parquet file, or an `InputError`."""
+    """The table in a CSV or Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        A Parquet file, or a CSV file in UTF-8 with a header, whose separator is a comma, a
+        semicolon, a tab or a bar.
+
+    Returns
+    -------
+    Table
+        Its columns, with the place of each row.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or holds no table.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scalemix.tables import read_table
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.csv"
+    >>> _ = path.write_text("size;town\\n1.5;Ulm\\n;Bonn\\n")
+    >>> read_table(path).columns
+    {'size': ['1.5', None], 'town': ['Ulm', 'Bonn']}
+    """
     try:
         content = path.read_bytes()
     except FileNotFoundError:
@@ -75,16 +138,15 @@ def read_table(path: Path) -> Table:
     if not content.strip():
         raise InputError(f"{path}: the file is empty.")
     if content.startswith(b"PAR1") or path.suffix.lower() in (".parquet", ".pq"):
-        header, rows, places = _read_parquet(path, content)
+        header, cells, places = _read_parquet(path, content)
     else:
-        header, rows, places = _read_csv(path, content)
+        header, cells, places = _read_csv(path, content)
     repeated = [name for name, count in Counter(header).items() if count > 1 and name]
     if repeated:
         raise InputError(f"{path}: there are two columns with the name {repeated[0]!r}.")
-    if not rows:
+    if not places:
         raise InputError(f"{path}: it has a header and no rows.")
-    cells = zip(*rows, strict=True)
-    columns = {name: list(column) for name, column in zip(header, cells, strict=True) if name}
+    columns = {name: column for name, column in zip(header, cells, strict=True) if name}
     remarks = [
         f"column {i + 1} has no name, and is left out" for i, name in enumerate(header) if not name
     ]
@@ -94,10 +156,11 @@ def read_table(path: Path) -> Table:
     return Table(path, columns, places, digest, tuple(remarks))
 
 
-Rows = tuple[list[str], list[list[str | None]], list[str]]
+Read = tuple[list[str], list[list[Cell]], list[str]]
+"""The names of the columns, their cells, and the places of the rows."""
 
 
-def _read_csv(path: Path, content: bytes) -> Rows:
+def _read_csv(path: Path, content: bytes) -> Read:
     if content.startswith(b"PK\x03\x04"):
         raise InputError(f"{path}: it is a spreadsheet or a zip file. Save the table as CSV.")
     try:
@@ -117,7 +180,7 @@ def _read_csv(path: Path, content: bytes) -> Rows:
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     header: list[str] | None = None
-    rows: list[list[str | None]] = []
+    rows: list[list[Cell]] = []
     places = []
     line = 0
     try:
@@ -138,7 +201,7 @@ def _read_csv(path: Path, content: bytes) -> Rows:
     except csv.Error as error:
         raise InputError(f"{path}, line {line + 1}: it is not a CSV file ({error}).") from None
     assert header is not None
-    return header, rows, places
+    return header, [list(column) for column in zip(*rows, strict=True)], places
 
 
 def _clean(cell: str) -> str | None:
@@ -146,7 +209,7 @@ def _clean(cell: str) -> str | None:
     return None if cell.lower() in MISSING else cell
 
 
-def _read_parquet(path: Path, content: bytes) -> Rows:
+def _read_parquet(path: Path, content: bytes) -> Read:
     try:
         from pyarrow import ArrowException, BufferReader, parquet
     except ImportError:
@@ -159,20 +222,20 @@ def _read_parquet(path: Path, content: bytes) -> Rows:
         header = [
             "" if name.startswith("__index_level_") else name.strip() for name in table.column_names
         ]
-        cells = [column.to_pylist() for column in table.columns]
+        cells = [[_typed(value) for value in column.to_pylist()] for column in table.columns]
     except (ArrowException, OSError, ValueError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path}: it is not a Parquet file ({reason})") from None
-    rows = [[_as_text(value) for value in row] for row in zip(*cells, strict=True)]
-    return header, rows, [f"row {i + 1}" for i in range(len(rows))]
+    return header, cells, [f"row {i + 1}" for i in range(table.num_rows)]
 
 
-def _as_text(value: Any) -> str | None:
-    if value is None:
+def _typed(value: Any) -> Cell:
+    """A value of a Parquet file as a cell: plain types stay, and others become text."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    return _clean(repr(value) if isinstance(value, float) else str(value))
+    if isinstance(value, int | float | datetime.date):
+        return value
+    return _clean(str(value))
 
 
 def listing(names: Any, most: int = 12) -> str:

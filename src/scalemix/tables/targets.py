@@ -2,14 +2,14 @@
 
 import dataclasses
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from scalemix.tables.cells import number, numbers, says_numbers, short, word
-from scalemix.tables.reading import InputError, Table, listing
+from scalemix.fitting.settings import Task
+from scalemix.tables.cells import Cells, number, numbers, says_numbers, short, word
+from scalemix.tables.reading import Cell, InputError, Table, listing
 
-Task = Literal["regression", "classification"]
 # Whole numbers from 0 or 1 up to here, none left out, are taken for the labels of classes.
 MOST_LABELS = 10
 MOST_CLASSES = 100
@@ -26,9 +26,11 @@ class Target:
 
     @property
     def task(self) -> Task:
+        """Whether it is a number or a class."""
         return "regression" if self.classes is None else "classification"
 
     def describe(self) -> str:
+        """The target in words."""
         of = "" if self.classes is None else f" of {len(self.classes)} classes"
         return f"{self.name}, {self.task}{of} ({self.reason})"
 
@@ -38,7 +40,7 @@ class Target:
         if self.classes is None:
             return np.array(numbers(table, self.name))
         places = {label: i for i, label in enumerate(self.classes)}
-        found = []
+        labels = []
         for row, cell in enumerate(table.column(self.name)):
             label = _label(cell)
             if label not in places:
@@ -48,16 +50,17 @@ class Target:
                     f"{short(cell)} is none of the classes that the model knows: "
                     f"{listing(self.classes)}.",
                 )
-            found.append(places[label])
-        return np.array(found, np.int32)
+            labels.append(places[label])
+        return np.array(labels, np.int32)
 
     def to_json(self) -> dict[str, Any]:
+        """The same as a dict, for a model's file."""
         classes = None if self.classes is None else list(self.classes)
         return {"name": self.name, "classes": classes, "reason": self.reason}
 
     @staticmethod
     def from_json(said: Any) -> "Target":
-        """What `to_json` gave, or a `TypeError`."""
+        """The target that `to_json` described, or a `TypeError`."""
         classes = said["classes"]
         texts = [said["name"], said["reason"], *(classes or ())]
         if not (classes is None or isinstance(classes, list)) or not all(
@@ -68,7 +71,7 @@ class Target:
 
 
 def learn_target(table: Table, name: str, task: Task | None) -> Target:
-    """What kind of target a column is, found or said, or an `InputError` if it can be none."""
+    """What kind of target a column is, or an `InputError` if it cannot be one."""
     cells = table.column(name)
     _refuse_missing(table, name)
     numeric = says_numbers(cells)
@@ -98,7 +101,7 @@ def learn_target(table: Table, name: str, task: Task | None) -> Target:
     return Target(name, tuple(labels), reason)
 
 
-def _find_task(cells: list[str | None]) -> tuple[Task, str]:
+def _find_task(cells: Cells) -> tuple[Task, str]:
     values = {number(cell) for cell in cells if cell is not None} - {None}
     if len(values) == 2:
         return "classification", "two different numbers; --task regression for the other"
@@ -118,12 +121,12 @@ def _refuse_missing(table: Table, name: str) -> None:
         raise table.error(missing[0], name, f"the target is missing{others}. Remove such rows.")
 
 
-def _label(cell: str | None) -> str:
-    """The text of a class. 1 and 1.0 are one, whichever program wrote them."""
-    text = word(cell or "")
-    value = number(text)
-    whole = value is not None and math.isfinite(value) and value == int(value)
-    return str(int(value)) if whole and value is not None else text
+def _label(cell: Cell) -> str:
+    """The name of a class. 1 and 1.0 are one class, whichever program wrote them."""
+    value = number(cell)
+    if value is not None and math.isfinite(value) and value == int(value):
+        return str(int(value))
+    return word(cell)
 
 
 def _order(label: str) -> tuple[float, str]:

@@ -1,0 +1,187 @@
+"""`ScaleMixClassifier`, for classes."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from scalemix.data.values import check_classes
+from scalemix.sklearn.base import ScaleMixEstimator
+
+
+class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
+    """A Bayesian network for classes: probabilities that know what they do not know.
+
+    Columns are standardised inside.
+
+    Parameters
+    ----------
+    prior : {"ard", "drop-connect", "add", "ard-add"}, default="ard-add"
+        Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both
+        ("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and
+        "ard-add" mean "ard".
+    mixture : str, default="auto"
+        The family of the scales: bernoulli, beta, exponential, gamma, gaussian, half-cauchy,
+        inverse-gamma, inverse-nakagami, log-uniform, rayleigh, uniform, or auto, which is bernoulli
+        for noise training and inverse-gamma otherwise.
+    mixture_parameters : dict, optional
+        Parameters of the family by name, such as keep for Bernoulli scales. The others keep their
+        defaults.
+    inference : {"em", "noise", "mcmc"}, default="em"
+        Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
+        chain Monte Carlo ("mcmc").
+    bins : int, optional
+        How many extra inputs to make of each column, up to this number, so that networks can bend
+        where its values lie; 8 is a good number. A column of few values gives fewer, and one of two
+        values gives none. Bins help where trees do well, and harm where the target is smooth:
+        compare `None` and 8 by cross-validation.
+    hidden : sequence of int, default=(50, 50)
+        The width of each hidden layer. All are equal in a residual network.
+    residual : bool, default=True
+        Whether every hidden layer but the first has a path around it.
+    num_members : int, optional
+        How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM, and
+        8 otherwise.
+    num_trial_members : int, default=4
+        How many networks are fitted to try each combination of temperature and noise floor.
+    max_steps : int, optional
+        Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
+        By default 14,000 for EM and 8,000 for noise training (17,000 and 10,000 for more than 5,000
+        rows), and 4,000 for MCMC.
+    batch_size : int, optional
+        Rows in a step of training. By default 64, and 128 for more than 5,000 rows. Chains use all
+        rows.
+    learning_rate : float, default=0.01
+        Where the rate of Adam starts. It falls to zero along a cosine.
+    temperature : float or "auto", default="auto"
+        How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
+    noise_floor : float or "auto", default="auto"
+        The least noise of a real target, in standard deviations of it. With "auto", held-out rows
+        choose for EM, and it is 0.001 otherwise. Classes have no such noise.
+    objective : str, default="tail_adaptive"
+        What noise training maximises: lower_bound, importance_weighted, tail_adaptive,
+        hierarchical.
+    num_draws : int, default=10
+        Draws of the noise in each step of noise training.
+    sampler : {"nuts", "mclmc"}, default="mclmc"
+        The sampler of MCMC.
+    random_state : int, RandomState instance or None, default=None
+        The source of all randomness. One fitted estimator always predicts the same.
+    verbose : bool, default=False
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes, sorted.
+    posterior_ : scalemix.Posterior
+        What the fit returned. Its classes are the positions in `classes_`.
+    trials_ : tuple of scalemix.recipes.Trial
+        The settings that held-out rows chose from, and how each fared. Empty if none were tried.
+    bin_edges_ : tuple of tuple of float
+        The ends of each column's bins, empty without `bins`.
+    relevance_ : ndarray of shape (columns,)
+        Each column's share of the prior variance of the weights that read it.
+    effective_width_ : ndarray of shape (hidden layers,)
+        How many units of each hidden layer are on, a mean over the members.
+    effective_depth_ : float
+        How many hidden layers are on, a mean over the members.
+    n_features_in_ : int
+        The number of columns.
+    feature_names_in_ : ndarray of str
+        The names of the columns, if the estimator was fitted to a data frame.
+
+    Examples
+    --------
+    >>> from scalemix.sklearn import ScaleMixClassifier
+    >>> estimator = ScaleMixClassifier(
+    ...     max_steps=20, num_members=2, temperature=1.0, noise_floor=0.1, random_state=0
+    ... )
+    >>> labels = np.where(np.asarray(y) > np.median(y), "high", "low")
+    >>> estimator.fit(x, labels).classes_.tolist()
+    ['high', 'low']
+    >>> estimator.predict_proba(x[:5]).shape
+    (5, 2)
+    """
+
+    task = "classification"
+    classes_: np.ndarray
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixClassifier":
+        """Fit the estimator to a table and the class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table of numbers.
+        y : array-like of shape (rows,)
+            The classes: text, whole numbers or truth values.
+        sample_weight : float or array-like of shape (rows,), optional
+            How many rows each row counts as. By default each counts once.
+
+        Returns
+        -------
+        ScaleMixClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixClassifier
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0}
+        >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).classes_
+        array([0, 1, 2])
+        """
+        X, y = self._check(X, y, numeric=False)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        check_classes(self.classes_.tolist())
+        self._fit(X, numbers, sample_weight, len(self.classes_))
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+
+        Returns
+        -------
+        ndarray of shape (rows, classes)
+            Probabilities in the order of `classes_`. Each row adds up to one.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixClassifier
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0}
+        >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).predict_proba(x[:5]).shape
+        (5, 3)
+        """
+        shares = self.predict_dist(X).mean
+        # They add up to one in single precision; here they do so in double.
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+
+        Returns
+        -------
+        ndarray of shape (rows,)
+            One of `classes_` for each row.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixClassifier
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0}
+        >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).predict(x[:5]).shape
+        (5,)
+        """
+        best = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[best]
