@@ -17,7 +17,7 @@ from scalemix.inference.chains.density import log_density
 from scalemix.inference.driver import Control
 from scalemix.inference.method import Problem
 from scalemix.networks import MLP
-from scalemix.posterior import predictive
+from scalemix.posterior import streaming
 from scalemix.posterior.diagnostics import ConvergenceWarning
 from scalemix.posterior.networks import SampledNetworks, spread_order
 
@@ -175,11 +175,11 @@ def test_many_samples_of_a_large_network_predict_in_bounded_memory():
     num = sum(leaf.size for leaf in jax.tree.leaves((learned, scales)))
     assert num > 10_000
     bits, probes = jnp.zeros((8, 1000, 0), bool), jnp.zeros((1, 10))
-    rows = min(predictive.OUTPUTS_AT_A_TIME // 8000, predictive.ROWS_AT_A_TIME)
+    rows = min(streaming.OUTPUTS_AT_A_TIME // 8000, streaming.ROWS_AT_A_TIME)
 
     def block(positions, x):
         networks = SampledNetworks(model, unknowns, positions, bits, probes)
-        return predictive._outputs(networks, 1, jnp.arange(8000), KEY, x)[1]
+        return streaming.draw_outputs(networks, 1, jnp.arange(8000), KEY, x)[1]
 
     shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((8, 1000, num), (rows, 10))]
     analysis = jax.jit(block).lower(*shapes).compile().memory_analysis()

@@ -17,6 +17,7 @@ import scalemix as sx
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior import storage
 from scalemix.posterior.networks import NoisyNetworks, OneNetwork
+from scalemix.posterior.storage.classes import NETWORKS_CLASSES
 from scalemix.posterior.storage.skeletons import ACTIVATIONS
 from tests.mixtures.cases import CASES
 from tests.posterior.storage import cases
@@ -52,7 +53,7 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", storage.posteriors.KINDS)
+@pytest.mark.parametrize("kind", NETWORKS_CLASSES)
 def test_every_kind_of_networks_predicts_the_same_to_the_last_bit(kind, path):
     history = cases.CHAIN_HISTORY if kind == "SampledNetworks" else cases.HISTORY
     posterior = cases.posterior(KINDS[kind], history=history)
@@ -229,7 +230,7 @@ def test_classes_of_ones_own_are_refused(path):
     class Drawn(NoisyNetworks):
         pass
 
-    with pytest.raises(ValueError, match=r"Files hold NoisyNetworks, .* not Drawn"):
+    with pytest.raises(ValueError, match=r"Files hold .*NoisyNetworks.*; not Drawn"):
         cases.posterior(Drawn(build())).save(path)
     assert not path.exists()
 

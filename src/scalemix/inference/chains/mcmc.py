@@ -26,9 +26,8 @@ from scalemix.inference.method import Inferred, Method, Outcome, Problem
 from scalemix.inference.side_by_side import stack_fits, take
 from scalemix.inference.training.jobs import ensemble_jobs, run_jobs
 from scalemix.inference.training.settings import Training
-from scalemix.mixtures import Bernoulli
 from scalemix.model.model import Model
-from scalemix.model.prior import Parametrization
+from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Unknowns
 from scalemix.posterior.diagnostics import warn_if_chains_disagree, warn_if_diverged
 from scalemix.posterior.networks import SampledNetworks
@@ -138,7 +137,7 @@ class MCMC(Method, Chain):
                     jax.eval_shape(lambda key, m=mixture: m.sample(key=key), jax.random.key(0))
                 except ValueError as error:
                     raise ValueError(f"The prior on {name!r}: {error}") from None
-                if isinstance(mixture, Bernoulli) and self.parametrization == "hierarchical":
+                if mixture.is_discrete and self.parametrization == "hierarchical":
                     raise ValueError(
                         f"The prior on {name!r} is Bernoulli: a weight that is switched off has no "
                         f"density in the hierarchical form. Use parametrization='expanded'."

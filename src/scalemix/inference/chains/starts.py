@@ -19,8 +19,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.data.batches import Data
 from scalemix.inference.chains.density import network_outputs, row_log_likelihoods
 from scalemix.likelihoods._base import LocationScale
-from scalemix.model.unknowns import Unknowns, coordinate_log_prob, to_coordinate, to_noise
-from scalemix.networks.placing import expand_scales
+from scalemix.model.unknowns import Unknowns
 
 # Where the most probable coordinate of a scale is looked for.
 FARTHEST, NUM_TRIED = 20.0, 801
@@ -50,20 +49,20 @@ def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
     learned = unravel(jnp.where(is_first, flat, flat[order]))
     network = learned.network
     weights = {}
-    for site in model.sites:
+    for prior in model.site_priors:
         noise = {}
-        for group, u in coordinates[site.name].items():
-            mixture = model.structures[site.name].groups[group]
+        for group, u in coordinates[prior.name].items():
+            mixture = prior.groups[group]
             scale_key, jitter_key = jax.random.split(scale_key)
             tried = jnp.linspace(-FARTHEST, FARTHEST, NUM_TRIED, dtype=u.dtype)
-            density = coordinate_log_prob(mixture, tried, "expanded")
+            density = mixture.coordinate_log_prob(tried)
             middle = tried[jnp.nanargmax(density)]
             u = middle + JITTER * jax.random.normal(jitter_key, u.shape, u.dtype)
-            coordinates[site.name][group] = u
-            noise[group] = to_noise(mixture, u, "expanded")
+            coordinates[prior.name][group] = u
+            noise[group] = mixture.to_noise(u)
         # What acts in the network are then the values it came with.
-        acting = expand_scales(site, site.layer(model.network), noise)
-        weights[site.name] = site.weight(network) / jnp.where(acting == 0, 1.0, acting)
+        acting = prior.expand(noise)
+        weights[prior.name] = prior.site.weight(network) / jnp.where(acting == 0, 1.0, acting)
     network = eqx.tree_at(
         lambda net: [site.weight(net) for site in model.sites], network,
         [weights[site.name] for site in model.sites],
@@ -119,7 +118,8 @@ def from_expanded(unknowns: Unknowns, position: Array) -> Array:
     learned = eqx.filter(sample.model, sample.model.learnable())
     coordinates = {
         name: {
-            group: to_coordinate(mixture, sample.scales[name][group], unknowns.parametrization)
+            # In the hierarchical form only the square of the noise matters.
+            group: mixture.to_coordinate(sample.scales[name][group], signed=False)
             for group, mixture in structure.groups.items()
         }
         for name, structure in unknowns.model.structures.items()
