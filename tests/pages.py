@@ -19,9 +19,9 @@ import jax
 
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<shown>.*?)```\n)?", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
-# Between machines, and only there, a fit differs by its rounding. What a page shows is then right
-# in kind, and close in size: this share of a number, and so many units of its last digit.
-SHARE, UNITS = 0.25, 3
+# Machines and compilers round differently, and a fit makes more of it. What a page shows is held to
+# this share of a number, and so many units of its last digit.
+SHARE, UNITS = 0.5, 3
 ANY = "..."
 TOKEN = re.compile(rf"\.\.\.|\s+|{NUMBER.pattern}|.")
 END = "-- end of a block --"
