@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from scalemix import likelihoods, mixtures
+from scalemix import likelihoods, mixtures, structures
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.posterior.storage.arrays import to_jax
 from scalemix.posterior.storage.container import take
-from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
+from scalemix.structures import Structure
 
 Table = dict[str, type]
 
@@ -28,7 +28,7 @@ def _public(module: Any, base: type) -> Table:
 
 MIXTURES: Table = _public(mixtures, ScaleMixture)
 LIKELIHOODS: Table = _public(likelihoods, Likelihood)
-STRUCTURES: Table = {kind.__name__: kind for kind in (ADD, ARD, ARDADD, DropConnect)}
+STRUCTURES: Table = _public(structures, Structure)
 
 # JSON has no numbers for these.
 WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
