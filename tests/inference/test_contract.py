@@ -82,7 +82,10 @@ def test_the_key_decides(name):
     assert not same(posterior, refit(name, key=jax.random.key(1)))
 
 
-@every_engine
+# Chains of both samplers are one loop, and NUTS takes long to compile.
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n == "nuts" else []) for n in CASES]
+)
 def test_many_fits_equal_fits_in_turn(name):
     """Of several models and data sets, which differ in length too."""
     keys, method = jax.random.split(KEY, 2), CASES[name].method
