@@ -148,6 +148,8 @@ def test_foreign_checkpoints_are_refused(tmp_path):
     ]:
         with pytest.raises(ValueError, match=f"another run: not the same {what}\\."):
             sx.fit(model, X, y, method, key=key, checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match="checkpoint_every must be a positive whole number"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, checkpoint_every=0)
     with pytest.raises(ValueError, match="give checkpoint= its path"):
         sx.fit(build(), X, Y, METHOD, key=KEY, resume=True)
     path.write_bytes(path.read_bytes()[:200])
