@@ -40,8 +40,8 @@ def predict(
     escape_formulas: Annotated[
         bool,
         typer.Option(
-            help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula; "
-            "otherwise it is copied as it is, and said."
+            help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula. "
+            "Otherwise it is copied as it is, with a remark."
         ),
     ] = False,
     as_json: Json = False,
@@ -50,8 +50,8 @@ def predict(
 ) -> None:
     """Predict the target of each row, with its uncertainty; rows stay in order.
 
-    Of numbers: prediction, standard deviation, and the ends of the interval. Of classes: the most
-    probable one, its probability, and the probabilities of all.
+    For numbers: the prediction, its standard deviation, and the ends of an interval. For classes:
+    the most probable one, its probability, and the probabilities of all.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     if not 0 < interval < 1:
@@ -92,9 +92,9 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say how good a model is on a table that has the target.
+    """Measure how good a model is on a table that has the target.
 
-    Of the very table that the model was fitted to, only the rows that were held out count.
+    If it is the table that the model was fitted to, only the rows that were held out count.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
@@ -174,7 +174,7 @@ def _without_formulas(cells: Cells, escape: bool, terminal: Terminal) -> Cells:
 
 
 def _is_formula(cell: Any) -> bool:
-    # A negative number is one, and stays one.
+    # A negative number begins like a formula, but is none.
     return isinstance(cell, str) and cell.startswith(FORMULA_STARTS) and number(cell) is None
 
 
