@@ -49,9 +49,8 @@ def held_out(name: str, structure: str, share: float) -> list[float]:
         0.2,
         jax.random.split(jax.random.key(12), NUM_SPLITS),
         jax.random.split(jax.random.key(13), NUM_SPLITS),
-        progress=False,
     )
-    return [float(values.mean()) for values, _ in tried]
+    return [float(candidate.log_prob.mean()) for candidate in tried]
 
 
 def main() -> None:

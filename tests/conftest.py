@@ -1,10 +1,17 @@
-"""Strict promotion everywhere: the cheapest filter of silent broadcasting and widening."""
+"""Strict promotion everywhere, and settings under which programs are compiled quickly."""
 
+import os
 from pathlib import Path
 
-import jax
-import pytest
+# Most of the time of the tests is compilation, of programs that then run for moments: half of it
+# went into optimising them. Processes that tests start inherit this.
+QUICKLY = "--xla_backend_optimization_level=0"
+os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICKLY}".strip()
 
+import jax  # noqa: E402
+import pytest  # noqa: E402
+
+# The cheapest filter of silent broadcasting and widening.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

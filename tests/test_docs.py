@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import as_script, is_shown, read_blocks, split_output
+import scalemix
+from tests.pages import as_script, is_shown, read_blocks, run_as_a_reader, split_output
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {str(page.relative_to(DOCS)): read_blocks(page) for page in sorted(DOCS.rglob("*.md"))}
@@ -27,28 +28,39 @@ def test_no_block_is_overlooked():
 
 @pytest.mark.parametrize("page", [page for page, blocks in PAGES.items() if blocks])
 def test_page_runs_and_prints_what_it_shows(page, tmp_path):
-    # As a reader would run it: a process of its own, without the strictness of the tests.
-    done = subprocess.run(
-        [sys.executable, "-c", as_script(PAGES[page])], cwd=tmp_path, capture_output=True,
-        text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    for block, printed in zip(PAGES[page], split_output(done.stdout), strict=True):
+    output = split_output(run_as_a_reader(as_script(PAGES[page]), tmp_path))
+    for block, printed in zip(PAGES[page], output, strict=True):
         assert is_shown(printed, block.shown), f"{block.code}\nprints\n{printed}"
+
+
+def test_names_are_there_in_a_process_that_has_imported_nothing_else():
+    """Pages run where the tests may have imported modules that a page forgets to import."""
+    pages = [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]
+    code = "\n".join(block.code for page in pages for block in read_blocks(page))
+    names = sorted(set(re.findall(r"\bsx(?:\.[A-Za-z]\w*)+", code)))
+    assert len(names) > 20
+    program = "import scalemix as sx\n" + "\n".join(names)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(
     ("printed", "shown", "same"),
     [
-        ("RMSE 0.62\n", "RMSE 0.65\n", True),
-        ("RMSE 0.62\n", "RMSE 0.95\n", False),
+        ("RMSE 0.62\n", "RMSE 0.75\n", True),
+        ("RMSE 0.62\n", "RMSE 1.50\n", False),
         ("RMSE 0.62\n", "MAE 0.62\n", False),
         ("a 1\nb 2\n", "a 1\n", False),
+        ("b 2\na 1\n", "a 1\nb 2\n", True),
         ("a   1\n", "a 1\n", True),
         ("7 of 1,200\n", "7 of 1,100\n", True),
         ("layers.0 1e-5\n", "layers.1 1e-5\n", False),
         ("[0.001 0.98]\n", "[0.    0.99]\n", True),
         ("took 15.3 ms\n", "took ...\n", True),
+        ("ESS 900 bulk, 10 tail\n", "ESS 906 bulk, ... tail\n", True),
+        ("ESS 200 bulk, 10 tail\n", "ESS 906 bulk, ... tail\n", False),
         ("lost 15.3 ms\n", "took ...\n", False),
         ("", "", True),
         ("something\n", "", False),
@@ -56,6 +68,12 @@ def test_page_runs_and_prints_what_it_shows(page, tmp_path):
 )
 def test_what_counts_as_shown(printed, shown, same):
     assert is_shown(printed, shown) is same
+
+
+def test_the_reference_has_every_public_name():
+    text = "".join(page.read_text() for page in (DOCS / "reference").glob("*.md"))
+    for name in scalemix.__all__:
+        assert re.search(rf"^::: scalemix\.{name}$|members: .*\b{name}\b", text, re.MULTILINE), name
 
 
 def test_pictures_that_are_shown_are_there():

@@ -140,7 +140,8 @@ def test_stacking(key):
 def test_chains(warm_start, key, monkeypatch):
     """All but what samplers from elsewhere do with the keys that they are given."""
     monkeypatch.setattr(
-        "scalemix.posterior.diagnostics._arviz", lambda: pytest.fail("nothing to compare")
+        "scalemix.posterior.diagnostics.convergence.load_arviz",
+        lambda: pytest.fail("nothing to compare"),
     )
     method = sx.MCMC(
         num_chains=2, num_warmup=2, num_samples=2, sampler="mclmc", warm_start=warm_start,

@@ -1,11 +1,14 @@
 import inspect
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import pytest
 
 import scalemix as sx
 from scalemix import structures
-from scalemix.structures import Structure, group_shape
+from scalemix.networks.groups import GROUPS
+from scalemix.structures import Structure
 
 MIXTURE = sx.HalfCauchy(1.0)
 SHAPES = {
@@ -17,18 +20,25 @@ SHAPES = {
 
 
 def test_every_structure_has_a_row():
-    found = {
+    defined = {
         value
         for value in vars(structures).values()
         if inspect.isclass(value) and issubclass(value, Structure) and value is not Structure
     }
-    assert found == set(SHAPES)
+    assert defined == set(SHAPES)
+
+
+def test_every_structure_has_a_sentence_of_its_own():
+    sentences = {structure.summary for structure in SHAPES}
+    assert len(sentences) == len(SHAPES)
+    assert all(sentence.endswith(".") for sentence in sentences)
 
 
 @pytest.mark.parametrize("structure", SHAPES)
 def test_who_shares_a_scale(structure):
     groups = structure(MIXTURE).groups
-    assert {g: group_shape(g, (3, 5), num_rows=5) for g in groups} == SHAPES[structure]
+    (site,) = sx.networks.find_sites(eqx.nn.Linear(5, 3, key=jax.random.key(0)))
+    assert {group: GROUPS[group].shape(site) for group in groups} == SHAPES[structure]
     assert all(mixture is MIXTURE for mixture in groups.values())
 
 

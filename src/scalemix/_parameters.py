@@ -1,4 +1,4 @@
-"""Parameters as people give them: plain numbers or arrays, checked where they can be."""
+"""Parameters as users give them: plain numbers or arrays, checked where possible."""
 
 import dataclasses
 from typing import Any
@@ -19,7 +19,7 @@ def as_array(value: ArrayLike) -> Array:
 
 
 def as_parameter(value: ArrayLike) -> Real:
-    """A plain number stays one, which keeps the instance hashable and free of any precision."""
+    """A plain number stays one, so that the instance is hashable and has no precision."""
     if isinstance(value, int | float | np.integer | np.floating):
         return float(value)
     dtype = getattr(value, "dtype", None)
@@ -29,7 +29,7 @@ def as_parameter(value: ArrayLike) -> Real:
 
 
 def require(condition: Array | bool, message: str) -> None:
-    """Raise `ValueError` unless the condition holds; what is being traced cannot be looked at."""
+    """Raise `ValueError` unless the condition holds. Values that are traced are not checked."""
     if not isinstance(condition, Tracer) and not np.all(condition):
         raise ValueError(message)
 
@@ -43,5 +43,5 @@ def as_plain_numbers(settings: Any) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether something is a plain real number; a truth value is none."""
+    """Whether something is a plain real number; a truth value is not."""
     return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,8 +1,8 @@
 """A cheap generator for noise.
 
-Training draws one random number for each unit, example and draw, and on a CPU the default
+Training draws one random number for each unit, example and draw, and on a CPU JAX's default
 generator then costs more than the matrix products. Noise needs good statistics, not cryptography:
-two rounds of a 32-bit integer hash of a counter do, at a tenth of the price.
+two rounds of a 32-bit integer hash of a counter suffice, at a tenth of the price.
 """
 
 import math
@@ -26,7 +26,8 @@ def _mix(x: Array) -> Array:
 
 
 def _hash(key: Array, counter: Array) -> Array:
-    # Two rounds, a word of the key before each: streams that overlap in one part in the other.
+    # Each round uses one word of the key. Two streams that overlap after the first round, with
+    # shifted counters, are separated by the second.
     return _mix(_mix(counter + key[0]) ^ key[1])
 
 
@@ -36,7 +37,7 @@ def _seed(seed: Array) -> Array:
 
 
 def _derive(key: Array, counter: Array) -> Array:
-    # Two words of a stream that no noise is drawn from.
+    # A key is two words of a stream from which no noise is drawn.
     away = jnp.stack([_mix(key[1] ^ jnp.uint32(0xC2B2AE35)), _mix(key[0] + jnp.uint32(0x27D4EB2F))])
     return jnp.stack([_hash(away, 2 * counter), _hash(away, 2 * counter + 1)], axis=-1)
 
@@ -81,10 +82,10 @@ def check_key(key: Any, name: str) -> PRNGKeyArray:
 
 
 def side_key(key: PRNGKeyArray, which: int = 0) -> PRNGKeyArray:
-    """A key beside those that `split`, or `fold_in` of a count, makes of the same one.
+    """A key that differs from all that `split`, or `fold_in` of a count, derives from this one.
 
-    Child `i` of `split(key, n)` is `fold_in(key, i)`, in JAX's default generator and in ours. Who
-    needs keys of both kinds from one parent counts these from the other end.
+    Child `i` of `split(key, n)` is `fold_in(key, i)`, in JAX's default generator and in ours. Where
+    one parent needs keys of both kinds, these are counted from the other end.
     """
     return jax.random.fold_in(key, 2**32 - 1 - which)
 
@@ -105,11 +106,11 @@ def check_keys(keys: Any, num: int) -> PRNGKeyArray:
 
 
 def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:
-    """A key of the cheap generator that a key of any other kind determines."""
+    """A key of the cheap generator, derived from a key of any other kind."""
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=HASH)
 
 
-# Two are enough to make a loop that the compiler keeps.
+# Two blocks are enough for the compiler to keep the loop.
 _BLOCKS = 2
 # sin(pi t / 2) / t and cos(pi t / 2) for t in [-1, 1], as polynomials in t^2 that err by 1e-6:
 # least squares on Chebyshev nodes. The library's sine costs five times as much on a CPU.
@@ -120,15 +121,15 @@ _COSINE = (0.99999995, -1.2336982, 0.25365071, -0.020810571, 0.00085816254)
 def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers in single precision, each computed once.
 
-    XLA merges cheap arithmetic into whatever reads its result, and on a CPU takes the generator for
-    cheap: numbers that are read in several places are then computed as often. What a loop has
-    computed it keeps. On other devices that is no concern, and a loop would be.
+    XLA merges cheap arithmetic into whatever reads its result, and on a CPU it counts the generator
+    as cheap: numbers that are read in several places are then computed several times. The result of
+    a loop is kept. Other devices do not have this problem, and would be slowed down by a loop.
     """
     size = math.prod(shape)
     num_pairs = -(-size // (2 * _BLOCKS))
 
     def one(key: PRNGKeyArray) -> tuple[Array, Array]:
-        # Not joined in here: XLA would then ask of each number which half it belongs to.
+        # Joined outside: in here XLA would check for each number which half it belongs to.
         return _normal_pairs(key, num_pairs)
 
     halves = jax.lax.platform_dependent(
@@ -140,7 +141,7 @@ def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
 
 
 def _normal_pairs(key: PRNGKeyArray, num: int) -> tuple[Array, Array]:
-    """Box and Muller's way: a radius and an angle make two independent normal numbers."""
+    """The Box-Muller transform: a radius and an angle make two independent normal numbers."""
     of_radius, of_angle = jax.random.bits(key, (2, num), jnp.uint32)
     # In (0, 1], so that the logarithm is finite.
     uniform = ((of_radius >> 8).astype(jnp.float32) + 1) * jnp.float32(2**-24)

@@ -1,4 +1,4 @@
-"""Special functions in forms that hold in float32 at extreme arguments."""
+"""Special functions in forms that are accurate in float32 at extreme arguments."""
 
 import math
 
@@ -32,9 +32,9 @@ def positive_part(x: ArrayLike) -> tuple[Array, Array]:
 @jax.jit
 @jnp.vectorize
 def log_scaled_exp1(c: Array) -> Array:
-    """`log(exp(c) E1(c))` for c > 0, with neither overflow nor a lost tail.
+    """`log(exp(c) E1(c))` for c > 0, without overflow and without losing the tail.
 
-    E1 alone underflows near c = 88 in float32, so its scaled form must not be made from it.
+    E1 alone underflows near c = 88 in float32, so the scaled form cannot be computed from it.
     """
     small = jnp.where(c < 1, c, 1.0)
     large = jnp.where(c < 1, 1.0, c)

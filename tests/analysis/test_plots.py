@@ -43,8 +43,8 @@ def predictive():
 
 
 def line(ax, label):
-    (found,) = [one for one in ax.lines if str(one.get_label()).startswith(label)]
-    return np.stack(found.get_data())
+    (labelled,) = [one for one in ax.lines if str(one.get_label()).startswith(label)]
+    return np.stack(labelled.get_data())
 
 
 def test_intervals_in_the_order_of_predictions(predictive):

@@ -75,12 +75,12 @@ class Classes:
 
 
 def test_every_likelihood_has_a_row():
-    found = {
+    kinds = {
         value
         for value in vars(lk).values()
         if inspect.isclass(value) and not inspect.isabstract(value)
     }
-    assert found == {type(case.likelihood) for case in CASES.values()}
+    assert kinds == {type(case.likelihood) for case in CASES.values()}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -108,11 +108,11 @@ def test_what_lies_far_above_keeps_its_digits(name):
     case = CASES[name]
     output = jnp.asarray(case.output, jnp.float32)
     y = np.array([4.0, 6.0, 40.0])
-    found = jax.vmap(case.likelihood.sf, in_axes=(None, 0))(output, jnp.asarray(y, jnp.float32))
+    tails = jax.vmap(case.likelihood.sf, in_axes=(None, 0))(output, jnp.asarray(y, jnp.float32))
     expected = case.twin(case.output).sf(y)
     assert expected[-1] < 1e-7
     # Less than the least number is none.
-    np.testing.assert_allclose(found, np.where(expected > 1e-38, expected, 0), rtol=2e-4)
+    np.testing.assert_allclose(tails, np.where(expected > 1e-38, expected, 0), rtol=2e-4)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -225,3 +225,23 @@ def test_the_best_constant_is_found(likelihood, draw):
             jac=lambda z: np.asarray(slope(jnp.asarray(z))), method="BFGS",
         )  # fmt: skip
     assert likelihood.constant_log_prob(y, weight) == pytest.approx(-best.fun, abs=2e-4)
+
+
+def test_every_likelihood_says_what_the_target_is_modelled_as():
+    kinds = {type(case.likelihood) for case in CASES.values()}
+    assert len({kind.summary for kind in kinds}) == len(kinds)
+    assert "" not in {kind.summary for kind in kinds}
+    assert lk.Gaussian().in_words() == lk.Gaussian.summary
+    assert "for each row" in lk.Gaussian(per_input=True).in_words()
+
+    class Mine(lk.Poisson):
+        summary = ""
+
+    assert Mine().in_words() == "Mine"
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_mean_has_the_shape_that_it_says(name):
+    case = CASES[name]
+    output = jnp.asarray(case.output, jnp.float32)
+    assert case.likelihood.mean(output).shape == case.likelihood.mean_shape

@@ -181,9 +181,9 @@ def test_optimal_variance_is_the_maximiser(name, float64):
     # A maximum of the bound is a zero of its slope in log v, found by scipy and not by algebra.
     slope = jax.jit(jax.grad(lambda t, m, k: evidence(mixture, jnp.exp(t), m, k)))
     for moment, count in zip(moments, counts, strict=True):
-        found = float(mixture.optimal_variance(moment, int(count)))
+        best = float(mixture.optimal_variance(moment, int(count)))
         root = scipy.optimize.brentq(slope, -40.0, 40.0, args=(moment, float(count)), xtol=1e-13)
-        assert found == pytest.approx(math.exp(root), rel=1e-9)
+        assert best == pytest.approx(math.exp(root), rel=1e-9)
 
 
 def evidence(mixture, v, moment, count):

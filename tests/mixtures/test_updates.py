@@ -52,14 +52,14 @@ def test_updates_maximise_the_bound(name, first, second, count, size):
         return 0.5 * count * t + 0.5 * moment / v - log_density(v)
 
     with jax.enable_x64(True):
-        found = float(build(first, second).optimal_variance(moment, count))
+        best_variance = float(build(first, second).optimal_variance(moment, count))
     # The loss has one valley. It is searched around the claim, which must lie at its bottom.
     best = scipy.optimize.minimize_scalar(
-        loss, bounds=(np.log(found) - 3, np.log(found) + 3), method="bounded",
+        loss, bounds=(np.log(best_variance) - 3, np.log(best_variance) + 3), method="bounded",
         options={"xatol": 1e-10},
     )  # fmt: skip
-    assert loss(np.log(found)) <= best.fun + 1e-9 * abs(best.fun)
-    assert np.log(found) == pytest.approx(best.x, abs=1e-3)
+    assert loss(np.log(best_variance)) <= best.fun + 1e-9 * abs(best.fun)
+    assert np.log(best_variance) == pytest.approx(best.x, abs=1e-3)
 
 
 def test_every_update_is_tried():

@@ -16,7 +16,7 @@ from scalemix.inference.training.jobs import restart
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior.networks import NoisyNetworks
 from scalemix.posterior.posterior import History
-from scalemix.posterior.storage import posteriors as files
+from scalemix.posterior.storage import files
 
 # The body reads a table that is standardised, which is no matter here.
 pytestmark = pytest.mark.filterwarnings("ignore::scalemix.data.preparation.InputWarning")
@@ -86,9 +86,9 @@ def of_four(leaf):
     ],
 )  # fmt: skip
 def test_what_is_frozen_is_said_once(frozen, expected):
-    found = sx.Model(Body(), PRIOR, GAUSSIAN, frozen=frozen)
-    assert found.frozen == expected
-    learned = eqx.filter(found, found.learnable())
+    partly = sx.Model(Body(), PRIOR, GAUSSIAN, frozen=frozen)
+    assert partly.frozen == expected
+    learned = eqx.filter(partly, partly.learnable())
     leaves, _ = jax.tree_util.tree_flatten_with_path(learned.network)
     names = {jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves}
     every = {
@@ -99,7 +99,7 @@ def test_what_is_frozen_is_said_once(frozen, expected):
     assert names == every - {*expected}
     # A prior stands on what learns, and on nothing else.
     weights = {name.removesuffix(".weight") for name in names if name.endswith("weight")}
-    assert {site.name for site in found.sites} == weights
+    assert {site.name for site in partly.sites} == weights
 
 
 def test_descriptions_tell():
@@ -135,8 +135,8 @@ def test_patterns_of_priors_pass_over_what_is_frozen():
     # Layers around which a frozen branch leads have a path around them only if it lets through.
     network = ResNet(3, "scalar", 3, 2, key=KEY)
     shut = eqx.tree_at(lambda n: n.first.weight, network, jnp.zeros((3, 3)))
-    found = model(["first"], sx.ADD(sx.HalfCauchy(1.0)), network)
-    assert "layer" in found.structures["blocks.0"].groups
+    residual = model(["first"], sx.ADD(sx.HalfCauchy(1.0)), network)
+    assert "layer" in residual.structures["blocks.0"].groups
     with pytest.raises(ValueError, match="no layer of this network has a path around it"):
         model(["first"], sx.ADD(sx.HalfCauchy(1.0)), shut)
 
@@ -155,8 +155,8 @@ def assert_kept(network, frozen):
 
 
 def test_a_new_start_reorders_what_learns():
-    found = restart(model(), jax.random.key(2))
-    assert_kept(found.network, found.frozen)
+    again = restart(model(), jax.random.key(2))
+    assert_kept(again.network, again.frozen)
     # Nothing frozen, nothing kept.
     assert_kept(restart(model([]), jax.random.key(2)).network, ())
 
@@ -181,8 +181,7 @@ def test_no_fit_changes_what_is_frozen(method, tmp_path):
             drawn = one.networks(jnp.int32(index), jax.random.key(index)).network
             given = arrays(Body())
             for name in one.model.frozen:
-                found = arrays(drawn)[name]
-                np.testing.assert_array_equal(found, given[name])
+                np.testing.assert_array_equal(arrays(drawn)[name], given[name])
         # A frozen layer has no scales and no units of the prior.
         assert {*one.relevance().layers} == {"hidden", "head"}
     assert_kept(posterior.model.network, posterior.model.frozen)

@@ -6,7 +6,7 @@ import pytest
 import scipy.stats as st
 
 import scalemix as sx
-from scalemix.model.model import find_input
+from scalemix.model.inputs import find_input
 from scalemix.networks import MLP, ResNet, find_sites
 
 KEY = jax.random.key(0)

@@ -5,8 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
@@ -14,9 +12,8 @@ from scalemix.data.batches import Data
 from scalemix.inference.chains import starts
 from scalemix.inference.chains.density import log_density, log_likelihood
 from scalemix.inference.chains.starts import from_expanded, start
-from scalemix.model.unknowns import Unknowns, coordinate_log_prob, to_coordinate, to_noise
+from scalemix.model.unknowns import Unknowns
 from scalemix.networks import MLP, ResNet
-from scalemix.networks.placing import expand_scales
 from tests.mixtures.cases import CASES
 
 KEY = jax.random.key(0)
@@ -31,37 +28,6 @@ NO_BITS = jnp.zeros(0, bool)
 def data_for(num=12):
     x, y = RNG.normal(size=(num, 3)), RNG.normal(size=num)
     return Data(x.astype(np.float32), y.astype(np.float32), np.ones(num, np.float32))
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("case", CONTINUOUS, ids=lambda case: repr(case.mixture))
-def test_coordinates_have_a_density_of_mass_one(case, form, float64):
-    # Wide enough for exp(u) to reach the tails of a half-Cauchy.
-    u, step = jnp.linspace(-80.0, 80.0, 400_001, retstep=True)
-    density = jnp.exp(coordinate_log_prob(case.mixture, u, form))
-    np.testing.assert_allclose(jnp.sum(density) * step, 1.0, rtol=1e-6)
-
-
-@settings(derandomize=True, max_examples=30, deadline=None)
-@given(st.floats(0.03, 30.0), st.floats(0.03, 30.0))
-def test_bounded_scales_lose_no_mass_in_single_precision(a, b):
-    """Noise that is rounded to its end has no density there, or an infinite one."""
-    # The tails fall as exp(a u) and exp(-b u).
-    u = np.linspace(-20 / min(a, 1), 20 / min(b, 1), 40_001)
-    for mixture in (sx.Beta(a, b), sx.Uniform(a, a + b)):
-        log_density = coordinate_log_prob(mixture, jnp.asarray(u, jnp.float32), "expanded")
-        mass = np.sum(np.exp(np.asarray(log_density, float))) * (u[1] - u[0])
-        assert mass == pytest.approx(1.0, rel=2e-4)
-
-
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("case", CONTINUOUS, ids=lambda case: repr(case.mixture))
-def test_coordinates_lead_back(case, form, float64):
-    u = jnp.linspace(-3.0, 3.0, 13)
-    noise = to_noise(case.mixture, u, form)
-    low, high = case.mixture.support
-    assert np.all((noise > low) & (noise < high))
-    np.testing.assert_allclose(to_coordinate(case.mixture, noise, form), u, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", [sx.ARD, sx.DropConnect, sx.ADD, sx.ARDADD])
@@ -88,15 +54,15 @@ def test_the_density_is_that_of_the_model(kind, form):
     np.testing.assert_allclose(unknowns.log_prior(position, NO_BITS), expected, rtol=1e-5)
 
     acting = sample.model.weights
-    for site in model.sites:
-        noise = expand_scales(site, site.layer(network), sample.scales[site.name])
+    for prior in model.site_priors:
+        noise = prior.expand(sample.scales[prior.name])
         factor = noise if form == "expanded" else jnp.ones_like(noise)
-        np.testing.assert_allclose(acting[site.name], weights[site.name] * factor, rtol=1e-6)
+        np.testing.assert_allclose(acting[prior.name], weights[prior.name] * factor, rtol=1e-6)
     data = data_for()
     outputs = jax.vmap(sample.model.network)(data.x)
     likelihood = jnp.sum(jax.vmap(sample.model.likelihood.log_prob)(outputs, data.y))
-    found = log_density(unknowns, data, position, NO_BITS)
-    np.testing.assert_allclose(found, expected + likelihood, rtol=1e-5)
+    density = log_density(unknowns, data, position, NO_BITS)
+    np.testing.assert_allclose(density, expected + likelihood, rtol=1e-5)
 
 
 @pytest.mark.parametrize("mixture", FAMILIES, ids=repr)
@@ -165,11 +131,11 @@ def test_a_climb_gives_no_row_up_as_noise():
     unknowns, data = Unknowns(model, "expanded", 1.0, 3.0), data_for()
     position = start(unknowns, KEY, jnp.array(True))
     slope = jax.grad(lambda p: starts._height(unknowns, data, p, NO_BITS))(position)
-    found = unknowns.unravel(slope)[0].network.layers[1].bias[0]
+    pull = unknowns.unravel(slope)[0].network.layers[1].bias[0]
     placed = unknowns.place(position, NO_BITS).model
     outputs = jax.vmap(placed.network)(data.x)
     squares = jax.vmap(placed.likelihood.scale)(outputs) ** 2
     assert np.ptp(squares) > 0.01
     expected = jnp.sum(data.y - outputs[:, 0]) / jnp.mean(squares)
     # And by its prior, N(0, 1).
-    np.testing.assert_allclose(found, expected - placed.network.layers[1].bias[0], rtol=1e-4)
+    np.testing.assert_allclose(pull, expected - placed.network.layers[1].bias[0], rtol=1e-4)

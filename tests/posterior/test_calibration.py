@@ -27,13 +27,13 @@ def test_the_spread_of_normal_scores_is_found_and_undone(spread):
     """Targets of another spread than predicted: intervals at the level found cover their share."""
     rng = np.random.default_rng(0)
     num = 20_000
-    found = score_spread(norm.cdf(spread * rng.normal(size=num)), np.ones(num))
+    measured = score_spread(norm.cdf(spread * rng.normal(size=num)), np.ones(num))
     # The standard error of a standard deviation, and what the rows believed in add.
     slack = 4 * spread / np.sqrt(2 * num) + ROWS_BELIEVED / num
-    assert found == pytest.approx(spread, abs=slack)
+    assert measured == pytest.approx(spread, abs=slack)
     fresh = norm.cdf(spread * rng.normal(size=num))
     for probability in (0.5, 0.9, 0.99):
-        inside = np.abs(2 * fresh - 1) <= 1 - 2 * tail_probability(probability, found)
+        inside = np.abs(2 * fresh - 1) <= 1 - 2 * tail_probability(probability, measured)
         # Of the share, and of the spread: coverage moves by at most 2 z phi(z) = .484 of it.
         error = np.sqrt(probability * (1 - probability) / num) + 0.484 / np.sqrt(2 * num)
         assert inside.mean() == pytest.approx(probability, abs=4 * error + ROWS_BELIEVED / num)
@@ -53,8 +53,8 @@ def test_rows_count_by_their_weight():
 
 
 def test_targets_beyond_all_doubt_count_as_far_away():
-    found = score_spread(np.array([0.0, 1.0]), np.ones(2))
-    assert found == pytest.approx(drawn(LARGEST_SCORE**2, 2))
+    measured = score_spread(np.array([0.0, 1.0]), np.ones(2))
+    assert measured == pytest.approx(drawn(LARGEST_SCORE**2, 2))
 
 
 def test_few_rows_change_little():
@@ -65,12 +65,12 @@ def test_few_rows_change_little():
 @settings(derandomize=True, max_examples=100)
 @given(st.floats(0.01, 0.99), st.floats(0.1, 3.0))
 def test_tails_shrink_with_both(probability, spread):
-    found = tail_probability(probability, spread)
-    assert 0 < found < 0.5
-    assert tail_probability(probability, 1.1 * spread) < found
-    assert tail_probability(probability + 0.005, spread) < found
+    tail = tail_probability(probability, spread)
+    assert 0 < tail < 0.5
+    assert tail_probability(probability, 1.1 * spread) < tail
+    assert tail_probability(probability + 0.005, spread) < tail
     assert tail_probability(probability, 1.0) == 0.5 * (1 - probability)
-    np.testing.assert_allclose(norm.isf(found), spread * norm.isf(0.5 * (1 - probability)))
+    np.testing.assert_allclose(norm.isf(tail), spread * norm.isf(0.5 * (1 - probability)))
 
 
 def constant_posterior(spread, likelihood):

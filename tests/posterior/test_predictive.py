@@ -11,7 +11,7 @@ from jax.flatten_util import ravel_pytree
 import scalemix as sx
 from scalemix.data.scaling import Scaling
 from scalemix.networks import MLP
-from scalemix.posterior import predictive as module
+from scalemix.posterior import statistics, streaming
 from scalemix.posterior.networks import Ensemble, OneNetwork, SampledNetworks
 from scalemix.posterior.posterior import History
 
@@ -77,8 +77,8 @@ def test_moments(posterior):
 
 def test_log_prob_is_the_log_of_the_mean_density(posterior):
     expected = np.log(twins(posterior).pdf(Y).mean(axis=0))
-    found = posterior.predict(X, num_draws=DRAWS).log_prob(Y)
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+    log_probs = posterior.predict(X, num_draws=DRAWS).log_prob(Y)
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-3, atol=1e-3)
     # Far out, where every density underflows, its logarithm does not.
     assert np.isfinite(posterior.predict(X, num_draws=DRAWS).log_prob(Y + 1e3)).all()
 
@@ -87,18 +87,18 @@ def test_quantiles_are_those_of_the_mixture(posterior):
     predictive, each = posterior.predict(X, num_draws=DRAWS), twins(posterior)
     np.testing.assert_allclose(predictive.cdf(Y), each.cdf(Y).mean(axis=0), atol=1e-4)
     for q in (0.001, 0.05, 0.5, 0.95):
-        found = predictive.quantile(q)
-        np.testing.assert_allclose(each.cdf(found).mean(axis=0), q, rtol=1e-3, atol=1e-6)
+        values = predictive.quantile(q)
+        np.testing.assert_allclose(each.cdf(values).mean(axis=0), q, rtol=1e-3, atol=1e-6)
     lower, upper = predictive.interval(0.9)
     np.testing.assert_array_equal(lower, predictive.quantile(0.05))
     assert np.all(lower < upper)
 
 
 def test_absolute_errors_are_of_single_draws(posterior):
-    found = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
+    errors = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
     expected = np.abs(Y - twins(posterior).mean()).mean(axis=0)
-    np.testing.assert_allclose(found, expected, rtol=1e-4)
-    assert sx.metrics.paper_rmse(found) > sx.metrics.mae(Y, twins(posterior).mean().mean(axis=0))
+    np.testing.assert_allclose(errors, expected, rtol=1e-4)
+    assert sx.metrics.paper_rmse(errors) > sx.metrics.mae(Y, twins(posterior).mean().mean(axis=0))
 
 
 def test_samples_follow_the_distribution(posterior):
@@ -166,22 +166,22 @@ def test_crps_of_few_samples_is_unbiased(build, num):
     posterior = sx.Posterior(networks, scaling, history, KEY)
     times = 12_000 // num
     samples = posterior.predict(np.zeros((1, 1))).sample(jax.random.key(num), num * times)
-    found = [sx.metrics.crps(np.array([1.5]), part) for part in samples.reshape(times, num, 1)]
-    error = np.std(found) / np.sqrt(times)
-    assert abs(np.mean(found) - mixture_crps(1.5, places)) < 4 * error
+    scores = [sx.metrics.crps(np.array([1.5]), part) for part in samples.reshape(times, num, 1)]
+    error = np.std(scores) / np.sqrt(times)
+    assert abs(np.mean(scores) - mixture_crps(1.5, places)) < 4 * error
 
 
 def test_blocks_do_not_matter(gaussian, monkeypatch):
     whole = gaussian.predict(X, num_draws=DRAWS)
     results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
-    sizes, outputs = [], module._outputs
+    sizes, outputs = [], streaming.draw_outputs
 
     def spy(draw, num_outputs, indices, key, x):
         sizes.append(len(x))
         return outputs(draw, num_outputs, indices, key, x)
 
-    monkeypatch.setattr(module, "_outputs", spy)
-    monkeypatch.setattr(module, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
+    monkeypatch.setattr(streaming, "draw_outputs", spy)
+    monkeypatch.setattr(streaming, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
     pieces = gaussian.predict(X, num_draws=DRAWS)
     again = pieces.mean, pieces.std, pieces.log_prob(Y), pieces.quantile(0.3)
     assert set(sizes) == {7}
@@ -191,15 +191,15 @@ def test_blocks_do_not_matter(gaussian, monkeypatch):
 
 def test_memory_is_bounded_by_the_block(gaussian):
     """A million rows by a thousand draws: what a block compiles to fits in 200 MB."""
-    rows = min(module.OUTPUTS_AT_A_TIME // 1000, module.ROWS_AT_A_TIME)
+    rows = min(streaming.OUTPUTS_AT_A_TIME // 1000, streaming.ROWS_AT_A_TIME)
     x = jnp.zeros((rows, 3), jnp.float32)
-    regime = gaussian.predict(X)._regime
+    source = gaussian.predict(X)._source
     places = jnp.arange(1000)
-    draws, _ = module._outputs(regime.draw, 1, places, regime.key, x[:1])
+    draws, _ = streaming.draw_outputs(source.networks, 1, places, source.key, x[:1])
     outputs = jnp.zeros((1000, rows, 1), jnp.float32)
     for program in (
-        module._outputs.lower(regime.draw, 1, places, regime.key, x),
-        module._summarise.lower(module._moments, draws, outputs),
+        streaming.draw_outputs.lower(source.networks, 1, places, source.key, x),
+        streaming._summarise.lower(statistics.moments, draws, outputs),
     ):
         # Equinox wraps JAX's compiled program.
         analysis = program.compile().compiled.memory_analysis()
@@ -212,14 +212,14 @@ def test_memory_is_bounded_by_the_block(gaussian):
     [(100, 32, 25), (100, 2048, 100), (97, 32, 32), (1, 32, 1), (1000, 1, 1), (64, 32, 32)],
 )
 def test_draws_go_in_groups_without_a_remainder_where_that_costs_little(num_draws, most, together):
-    assert module._group(num_draws, most) == together
+    assert streaming._group(num_draws, most) == together
 
 
 def test_one_program_of_networks_serves_all_statistics(gaussian):
-    module._outputs._cached.clear_cache()
+    streaming.draw_outputs._cached.clear_cache()
     predictive = gaussian.predict(X, num_draws=DRAWS)
     _ = predictive.mean, predictive.log_prob(Y), predictive.cdf(Y), predictive.quantile(0.3)
-    assert module._outputs._cached._cache_size() == 1
+    assert streaming.draw_outputs._cached._cache_size() == 1
 
 
 def test_predictions_repeat_and_keys_change_them(gaussian):

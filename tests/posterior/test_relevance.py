@@ -45,25 +45,25 @@ def networks():
 
 
 def test_shares_and_ratios_are_those_of_the_definition(networks):
-    found = posterior_of(networks).relevance()
-    np.testing.assert_allclose(found.inputs, [0.75, 0.25], rtol=1e-6)
-    np.testing.assert_allclose(found.signal_to_noise.inputs, [100.0, 1.0], rtol=1e-5)
-    np.testing.assert_allclose(found.units["layers.1"], np.full(3, 1 / 3), rtol=1e-6)
+    relevance = posterior_of(networks).relevance()
+    np.testing.assert_allclose(relevance.inputs, [0.75, 0.25], rtol=1e-6)
+    np.testing.assert_allclose(relevance.signal_to_noise.inputs, [100.0, 1.0], rtol=1e-5)
+    np.testing.assert_allclose(relevance.units["layers.1"], np.full(3, 1 / 3), rtol=1e-6)
     np.testing.assert_allclose(
-        found.signal_to_noise.units["layers.1"], [400.0, 1e-4, 100.0], rtol=1e-4
+        relevance.signal_to_noise.units["layers.1"], [400.0, 1e-4, 100.0], rtol=1e-4
     )
     # Layer 0 has a prior variance of 2 a weight, layer 1 of 1.
-    assert found.layers == pytest.approx({"layers.0": 2 / 3, "layers.1": 1 / 3})
-    assert found.signal_to_noise.layers["layers.1"] == pytest.approx(5.000001 / 0.03, rel=1e-4)
-    assert set(found.units) == {"layers.1"}
+    assert relevance.layers == pytest.approx({"layers.0": 2 / 3, "layers.1": 1 / 3})
+    assert relevance.signal_to_noise.layers["layers.1"] == pytest.approx(5.000001 / 0.03, rel=1e-4)
+    assert set(relevance.units) == {"layers.1"}
 
 
 def test_a_unit_without_signal_is_off(networks):
-    found = posterior_of(networks).relevance()
-    np.testing.assert_array_equal(found.units_on["layers.1"], [True, False, True])
-    assert found.effective_width == {"layers.1": 2.0}
-    assert found.effective_depth == 1.0
-    assert "2 of 3 units on" in str(found)
+    relevance = posterior_of(networks).relevance()
+    np.testing.assert_array_equal(relevance.units_on["layers.1"], [True, False, True])
+    assert relevance.effective_width == {"layers.1": 2.0}
+    assert relevance.effective_depth == 1.0
+    assert "2 of 3 units on" in str(relevance)
     # A laxer and a stricter rule.
     assert posterior_of(networks).relevance(threshold=1e-5).effective_width["layers.1"] == 3
     assert posterior_of(networks).relevance(threshold=200.0).effective_width["layers.1"] == 1
@@ -72,9 +72,9 @@ def test_a_unit_without_signal_is_off(networks):
 def test_weights_that_are_nothing_are_off_however_sure():
     model = sx.Model(MLP(2, "scalar", 3, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
     weights = model.weights | {"layers.1": jnp.array([[1.0, 1e-6, 1.0]])}
-    found = posterior_of(OneNetwork(model.with_weights(weights))).relevance()
-    np.testing.assert_array_equal(found.units_on["layers.1"], [True, False, True])
-    assert np.isinf(found.signal_to_noise.units["layers.1"][0])
+    relevance = posterior_of(OneNetwork(model.with_weights(weights))).relevance()
+    np.testing.assert_array_equal(relevance.units_on["layers.1"], [True, False, True])
+    assert np.isinf(relevance.signal_to_noise.units["layers.1"][0])
 
 
 def test_a_layer_is_off_with_all_its_units():
@@ -85,15 +85,15 @@ def test_a_layer_is_off_with_all_its_units():
         name: {group: jnp.ones(shape) for group, shape in groups.items()}
         for name, groups in model.scale_shapes.items()
     }
-    found = posterior_of(gaussians(model.with_weights(weights), 0.1, variances)).relevance()
-    assert {name: bool(on) for name, (on,) in found.layers_on.items()} == {
+    relevance = posterior_of(gaussians(model.with_weights(weights), 0.1, variances)).relevance()
+    assert {name: bool(on) for name, (on,) in relevance.layers_on.items()} == {
         "first": True,
         "blocks.0": True,
         "blocks.1": False,
         "last": True,
     }
-    assert found.effective_depth == 2
-    assert "0 of 4 units on, off" in str(found)
+    assert relevance.effective_depth == 2
+    assert "0 of 4 units on, off" in str(relevance)
 
 
 def test_members_of_an_ensemble_are_averaged_but_their_units_are_not(networks):
@@ -101,22 +101,22 @@ def test_members_of_an_ensemble_are_averaged_but_their_units_are_not(networks):
     stacked = jax.tree.map(lambda a, b: jnp.stack([a, b]), networks, other)
     history = History(np.zeros((2, 1)), np.zeros((2, 0)), {})
     posterior = Posterior(Ensemble(stacked, 2), SCALING, history, KEY)
-    found = posterior.relevance()
-    np.testing.assert_allclose(found.inputs, [0.5, 0.5], rtol=1e-6)
-    assert found.units["layers.1"].shape == (2, 3)
-    assert found.effective_width == {"layers.1": 2.0}
-    assert "2 of 3 units on" in str(found)
+    relevance = posterior.relevance()
+    np.testing.assert_allclose(relevance.inputs, [0.5, 0.5], rtol=1e-6)
+    assert relevance.units["layers.1"].shape == (2, 3)
+    assert relevance.effective_width == {"layers.1": 2.0}
+    assert "2 of 3 units on" in str(relevance)
 
 
 def test_noise_has_a_ratio_of_its_family():
     model = sx.Model(MLP(2, "scalar", 3, 1, key=KEY), sx.ARD(sx.Bernoulli(0.8)), GAUSSIAN)
     x = np.random.default_rng(0).normal(size=(20, 2))
     posterior = sx.fit(model, x, x[:, 0], sx.NoiseTraining(steps=5), key=KEY)
-    found = posterior.relevance()
+    relevance = posterior.relevance()
     # mean^2 / variance of Bernoulli noise, whatever the weights.
-    np.testing.assert_allclose(found.signal_to_noise.inputs, [0.8 / 0.2] * 2, rtol=1e-4)
+    np.testing.assert_allclose(relevance.signal_to_noise.inputs, [0.8 / 0.2] * 2, rtol=1e-4)
     squares = np.asarray(posterior.model.weights["layers.0"]) ** 2
-    np.testing.assert_allclose(found.inputs, squares.sum(0) / squares.sum(), rtol=1e-4)
+    np.testing.assert_allclose(relevance.inputs, squares.sum(0) / squares.sum(), rtol=1e-4)
 
 
 def test_noise_without_a_variance_is_refused():
@@ -128,11 +128,11 @@ def test_noise_without_a_variance_is_refused():
 
 
 def test_names_must_fit(networks):
-    found = posterior_of(networks).relevance()
-    assert "age" in found.table(["age", "height"])
-    assert "... and 1 inputs more" in found.table(["age", "height"], top=1)
+    relevance = posterior_of(networks).relevance()
+    assert "age" in relevance.table(["age", "height"])
+    assert "... and 1 inputs more" in relevance.table(["age", "height"], top=1)
     with pytest.raises(ValueError, match="2 inputs and 1 names"):
-        found.table(["age"])
+        relevance.table(["age"])
     with pytest.raises(ValueError, match="threshold"):
         posterior_of(networks).relevance(threshold=-1.0)
 
@@ -289,24 +289,24 @@ def test_the_layers_at_both_ends_are_found(network, example, first, last):
 
 def test_hidden_units_are_not_called_inputs():
     model = sx.Model(Recurrent(), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN, example=np.ones(9))
-    found = posterior_of(OneNetwork(model)).relevance()
-    assert found.inputs.shape == found.signal_to_noise.inputs.shape == (0,)
-    assert found.units["head"].shape == (5,)
-    assert found.effective_width == {"head": 5.0}
-    assert "inputs: it cannot be told which weights read them" in found.table(["a", "b"])
-    assert "input 0" not in str(found)
+    relevance = posterior_of(OneNetwork(model)).relevance()
+    assert relevance.inputs.shape == relevance.signal_to_noise.inputs.shape == (0,)
+    assert relevance.units["head"].shape == (5,)
+    assert relevance.effective_width == {"head": 5.0}
+    assert "inputs: it cannot be told which weights read them" in relevance.table(["a", "b"])
+    assert "input 0" not in str(relevance)
     # The head is the output layer, and nothing else carries a prior.
-    assert found.hidden_layers == ()
-    assert found.effective_depth == 0
+    assert relevance.hidden_layers == ()
+    assert relevance.effective_depth == 0
 
 
 def test_depth_leaves_out_the_output_layer_wherever_it_stands():
     prior = sx.ARD(sx.HalfCauchy(1.0))
     model = sx.Model(HeadFirst(), prior, sx.likelihoods.Gaussian())
     off = model.with_weights(model.weights | {"body": jnp.zeros((6, 6))})
-    found = posterior_of(OneNetwork(off)).relevance()
-    assert found.hidden_layers == ("body", "first")
-    assert found.effective_depth == 1
+    relevance = posterior_of(OneNetwork(off)).relevance()
+    assert relevance.hidden_layers == ("body", "first")
+    assert relevance.effective_depth == 1
     # A prior that does not stand on the output layer.
     model = sx.Model(MLP(2, "scalar", 3, 2, key=KEY), {"layers.[01]": prior}, GAUSSIAN)
     assert posterior_of(OneNetwork(model)).relevance().effective_depth == 2
@@ -314,7 +314,7 @@ def test_depth_leaves_out_the_output_layer_wherever_it_stands():
 
 def test_a_depth_that_cannot_be_told_is_no_number():
     model = sx.Model(ByHand(), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
-    found = posterior_of(OneNetwork(model)).relevance()
-    assert np.isnan(found.effective_depth)
-    assert "the output layer cannot be told" in str(found)
-    assert "effective depth nan" not in str(found)
+    relevance = posterior_of(OneNetwork(model)).relevance()
+    assert np.isnan(relevance.effective_depth)
+    assert "the output layer cannot be told" in str(relevance)
+    assert "effective depth nan" not in str(relevance)

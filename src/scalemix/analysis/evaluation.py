@@ -15,79 +15,81 @@ PROBABILITY = 0.9
 
 
 @dataclasses.dataclass(frozen=True)
-class Measure:
-    """A figure's name, how it is written, and what it says to someone who has not met it."""
+class Figure:
+    """How to present one figure of an evaluation to someone who has not met it."""
 
     label: str
     form: str
+    """How its value is formatted."""
     meaning: str
 
     def show(self, value: float) -> str:
-        """The value as it stands in a table; prices are no powers of ten."""
+        """The value as it stands in a table."""
+        # A price of 250,000 is easier to read than 2.5e+05.
         thousands = self.form.endswith("g") and 1e3 <= abs(value) < 1e9
         return format(value, ",.0f" if thousands else self.form)
 
 
 MEASURES = {
-    "rmse": Measure(
+    "rmse": Figure(
         "RMSE",
         ".4g",
         "root-mean-square error of the prediction, in the target's unit; large errors count most; "
         "lower is better",
     ),
-    "mae": Measure(
+    "mae": Figure(
         "mean absolute error",
         ".4g",
         "how far off a prediction is on average, in the target's unit; lower is better",
     ),
-    "r2": Measure(
+    "r2": Figure(
         "variance explained",
         ".1%",
         "100% is perfect; 0% is no better than always saying the mean",
     ),
-    "log_likelihood": Measure(
+    "log_likelihood": Figure(
         "log-likelihood",
         ".4g",
         "mean log probability (density) that was given to what happened; higher is better; only "
         "comparable between models of the same target",
     ),
-    "crps": Measure(
+    "crps": Figure(
         "CRPS",
         ".4g",
         "distance between the predicted distribution and what happened, in the target's unit; "
         "lower is better; for a prediction without doubt it is the absolute error",
     ),
-    "coverage": Measure(
+    "coverage": Figure(
         "90% interval covers",
         ".1%",
         "share of rows whose target lies in its 90% interval; best near 90%",
     ),
-    "width": Measure(
+    "width": Figure(
         "width of 90% interval",
         ".4g",
         "mean width of these intervals, in the target's unit; narrow is good if they still cover",
     ),
-    "calibration_error": Measure(
+    "calibration_error": Figure(
         "calibration error",
         ".3f",
         "mean gap between predicted and observed shares; 0 is perfect",
     ),
-    "accuracy": Measure(
+    "accuracy": Figure(
         "accuracy",
         ".1%",
         "share of rows whose most probable class is theirs; higher is better",
     ),
-    "baseline_accuracy": Measure(
+    "baseline_accuracy": Figure(
         "accuracy of no model",
         ".1%",
         "what always saying the most common class of these rows would get",
     ),
-    "brier": Measure(
+    "brier": Figure(
         "Brier score",
         ".4f",
         "squared distance of the class probabilities from the truth; 0 is perfect, lower is better",
     ),
-    "expected_calibration_error": Measure(
+    "expected_calibration_error": Figure(
         "calibration error",
         ".3f",
         "mean gap between the stated confidence and the share that was right; 0 is perfect",
@@ -98,7 +100,10 @@ MEASURES = {
 def evaluate(
     predictive: Predictive, y: Any, *, classes: bool, key: PRNGKeyArray
 ) -> dict[str, float]:
-    """The figures of `MEASURES` that suit the target; `key` is for the samples behind CRPS."""
+    """The figures of `MEASURES` that suit the target, by name.
+
+    `classes` says whether the target is a class, and `key` draws the samples behind CRPS.
+    """
     y = np.asarray(y)
     mean = predictive.mean
     log_likelihood = metrics.log_likelihood(predictive.log_prob(y))
@@ -111,7 +116,7 @@ def evaluate(
             "expected_calibration_error": metrics.expected_calibration_error(y, mean),
         }
     interval = predictive.interval(PROBABILITY)
-    # As many as the draws: the program that makes these then makes those.
+    # As many samples as draws can share the compiled program of the draws.
     num_samples = max(predictive.num_draws, LEAST_SAMPLES)
     rmse = metrics.rmse(y, mean)
     spread = float(np.std(y))
@@ -132,10 +137,10 @@ def evaluate(
 def shuffling_losses(
     posterior: Posterior, x: np.ndarray, y: np.ndarray, groups: dict[str, list[int]], *, seed: int
 ) -> dict[str, float]:
-    """How much worse predictions get when the inputs of a group change places among the rows.
+    """How much worse predictions get when the inputs of a group are shuffled among the rows.
 
-    That is by how much the RMSE grows, or the accuracy falls; a little below zero is chance. It
-    says what the network uses, whichever way it was fitted.
+    The loss is the growth of the RMSE, or the fall of the accuracy; values a little below zero are
+    chance. It shows what the network uses, whichever way it was fitted.
     """
     classes = posterior.predict(x[:1]).mean.ndim == 2
 
@@ -144,9 +149,9 @@ def shuffling_losses(
         return 1 - metrics.accuracy(y, mean) if classes else metrics.rmse(y, mean)
 
     rng = np.random.default_rng(seed)
-    before, found = loss(x), {}
+    before, losses = loss(x), {}
     for name, places in groups.items():
         shuffled = x.copy()
         shuffled[:, places] = x[rng.permutation(len(x))][:, places]
-        found[name] = loss(shuffled) - before
-    return found
+        losses[name] = loss(shuffled) - before
+    return losses

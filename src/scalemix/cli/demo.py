@@ -39,7 +39,7 @@ def demo(
 
     from scalemix import data
     from scalemix.analysis.evaluation import MEASURES, evaluate
-    from scalemix.analysis.report import Story, Told, write_report
+    from scalemix.analysis.report import ReportedFit, Story, write_report
     from scalemix.cli.sizes import find_sizes
 
     yacht = data.load("yacht")
@@ -48,7 +48,7 @@ def demo(
         f"Yacht hydrodynamics: resistance of a hull from {len(yacht.feature_names)} inputs, "
         f"{len(train)} rows to train on, {len(test)} to test."
     )
-    fits: list[Told] = []
+    fits: list[ReportedFit] = []
     sizes: dict[str, Sizes] = {}
     for name, recipe in _recipes(steps).items():
         terminal.note(f"{name} ...")
@@ -63,7 +63,7 @@ def demo(
         )
         sizes[name] = find_sizes(posterior, yacht.x[test])
         settings = {"seconds": f"{seconds:.0f}", "seed": seed, **recipe.settings(len(train))}
-        fits.append(Told(name, posterior, figures, settings, sizes[name].in_words()))
+        fits.append(ReportedFit(name, posterior, figures, settings, sizes[name].in_words()))
     story = Story(
         title="Yacht hydrodynamics: dropout, and variational EM",
         facts=[

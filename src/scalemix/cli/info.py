@@ -4,18 +4,12 @@ import dataclasses
 
 import typer
 
+from scalemix._text import text_table
 from scalemix._versions import in_words
 from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.models import ENTRY, as_input_errors, parse_entry
 from scalemix.cli.options import Debug, Json, ModelFile
 from scalemix.tables import InputError
-
-METHODS = {
-    "GaussianNetworks": "variational EM",
-    "NoisyNetworks": "noise training",
-    "OneNetwork": "training without noise",
-    "SampledNetworks": "MCMC",
-}
 
 
 @guarded
@@ -31,7 +25,7 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     rows = [
         ("written by", in_words({"scalemix": found.scalemix, **found.versions})),
         ("network", f"{found.num_members} x {found.network}, {found.num_parameters:,} parameters"),
-        ("inferred by", f"{METHODS.get(found.kind, found.kind)}, {found.num_steps:,} steps"),
+        ("inferred by", f"{found.method}, {found.num_steps:,} steps"),
         *((f"prior of {site}", prior) for site, prior in found.prior.items()),
         ("likelihood", found.likelihood),
     ]
@@ -45,10 +39,9 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
         measured = [(MEASURES[n].label, MEASURES[n].show(v)) for n, v in figures.items()]
 
     def show() -> None:
-        width = max(len(name) for name, _ in rows)
-        for name, text in rows:
+        for line in text_table(rows):
             # Names of files need not be text that a terminal takes.
-            typer.echo(f"{name:{width}}  {text}".encode(errors="replace").decode())
+            typer.echo(line.encode(errors="replace").decode())
         if measured:
             print_table(["", "held-out rows"], measured, right=[1])
 

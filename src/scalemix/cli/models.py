@@ -155,8 +155,7 @@ def read_model(path: Path) -> TableModel:
 
 def _check_ends(path: Path, fitted: TableModel) -> None:
     """Raise `InputError` unless the network takes the columns and predicts the target."""
-    from scalemix.likelihoods import Categorical
-    from scalemix.posterior.posterior import check_inputs
+    from scalemix.data.checks import check_inputs
 
     columns, likelihood = fitted.columns, fitted.posterior.model.likelihood
     with as_input_errors():
@@ -165,8 +164,7 @@ def _check_ends(path: Path, fitted: TableModel) -> None:
         except ValueError as error:
             raise InputError(f"{path}: its columns are not those of its network. {error}") from None
     classes = columns.target.classes
-    known = likelihood.num_classes if isinstance(likelihood, Categorical) else None
-    if known != (None if classes is None else len(classes)):
+    if likelihood.mean_shape != (() if classes is None else (len(classes),)):
         raise InputError(f"{path}: its classes are not those of its network.")
 
 

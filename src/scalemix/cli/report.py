@@ -39,7 +39,7 @@ def report(
 
 def write(path: Path, fitted: TableModel, table: Table | None, terminal: Terminal) -> None:
     """Write a report, with pictures of predictions for the rows of a table, if there is one."""
-    from scalemix.analysis.report import Story, Told, write_report
+    from scalemix.analysis.report import ReportedFit, Story, write_report
     from scalemix.cli.predict import measure
     from scalemix.cli.sizes import find_sizes
 
@@ -62,7 +62,7 @@ def write(path: Path, fitted: TableModel, table: Table | None, terminal: Termina
         groups=columns.groups,
         target=columns.target.name,
         fits=[
-            Told(
+            ReportedFit(
                 name="The fit",
                 posterior=fitted.posterior,
                 figures=figures,

@@ -54,14 +54,14 @@ def find_sizes(posterior: "Posterior", x: "np.ndarray | None") -> Sizes:
     With inputs `x` it is known what pruning does to predictions.
     """
     try:
-        found = posterior.relevance()
+        relevance = posterior.relevance()
     except ValueError as error:
         return Sizes(remark=str(error))
     sizes = Sizes(
-        width=found.effective_width,
-        hidden={name: found.units_on[name].shape[-1] for name in found.effective_width},
-        depth=None if math.isnan(found.effective_depth) else found.effective_depth,
-        num_layers=len(found.hidden_layers),
+        width=relevance.effective_width,
+        hidden={name: relevance.units_on[name].shape[-1] for name in relevance.effective_width},
+        depth=None if math.isnan(relevance.effective_depth) else relevance.effective_depth,
+        num_layers=len(relevance.hidden_layers),
     )
     try:
         report = posterior.prune(x).report

@@ -134,7 +134,9 @@ def check_mixture(recipe: RecipeSettings) -> None:
             Mention("inference", "mcmc"),
             ".",
         )
-    if inference == "em" and not have_maximum(build_prior(recipe), recipe.hidden[0]):
+    if inference == "em" and not have_maximum(
+        build_prior(recipe), {"unit": recipe.hidden[0], "layer": 1}
+    ):
         raise SettingError(
             Mention("prior", recipe.prior),
             " with ",

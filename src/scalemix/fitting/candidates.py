@@ -9,8 +9,8 @@ from jaxtyping import PyTree
 from scalemix.inference.training.em import VariationalEM
 from scalemix.inference.training.settings import Training
 from scalemix.likelihoods import Likelihood, StudentT
+from scalemix.model.assignment import Prior
 from scalemix.model.model import Model
-from scalemix.model.prior import Prior
 
 TEMPERATURES = (0.1, 0.3, 1.0)
 FLOORS = (1e-3, 0.1)

@@ -15,9 +15,22 @@ from scalemix._parameters import Real, as_array, as_parameter, require
 class Likelihood(eqx.Module):
     """The distribution of one target given the network's output for one example.
 
-    `jax.vmap` over both for many. An output may have the shape `()` where one number is needed.
+    Methods take one output and one target; `jax.vmap` over both for many. An output may have the
+    shape `()` where one number is needed. A class of one's own gives `num_outputs`, `log_prob`,
+    `mean`, `variance`, `cdf` and `sample`.
+
+    Examples
+    --------
+    >>> likelihood = sx.likelihoods.Gaussian(scale=1.0)
+    >>> likelihood.num_outputs
+    1
+    >>> outputs, targets = jnp.zeros(3), jnp.array([0.0, 1.0, 2.0])
+    >>> jax.vmap(likelihood.log_prob)(outputs, targets).shape
+    (3,)
     """
 
+    summary: ClassVar[str] = ""
+    """What the target is modelled as, for a report."""
     learned: ClassVar[tuple[str, ...]] = ()
     """Fields that training adjusts together with the network."""
     discrete: ClassVar[bool] = False
@@ -29,6 +42,15 @@ class Likelihood(eqx.Module):
     @abc.abstractmethod
     def num_outputs(self) -> int:
         """How many outputs the network must have."""
+
+    @property
+    def mean_shape(self) -> tuple[int, ...]:
+        """The shape of `mean`: that of a number, or of one number for each class."""
+        return ()
+
+    def in_words(self) -> str:
+        """What the target is modelled as, for a report; the class where nothing is said."""
+        return self.summary or type(self).__name__
 
     @abc.abstractmethod
     def log_prob(self, output: Array, y: ArrayLike) -> Array:
@@ -49,8 +71,8 @@ class Likelihood(eqx.Module):
     def sf(self, output: Array, y: ArrayLike) -> Array:
         """The probability of a target above y, to full precision where it is small.
 
-        What is left of one tells nothing there: in single precision it is zero, or a multiple of
-        6e-8. A likelihood with a better way overrides this.
+        Single precision rounds `1 - cdf` there to zero or to a multiple of 6e-8. A likelihood with
+        a better way overrides this.
         """
         return 1 - self.cdf(output, y)
 
@@ -59,9 +81,9 @@ class Likelihood(eqx.Module):
         """A target."""
 
     def constant_log_prob(self, y: np.ndarray, weight: np.ndarray) -> float | None:
-        """The mean log density of these targets under the best output that is one for all.
+        """The mean log density of these targets under the best output that all rows share.
 
-        What a fit has to beat to be of any use. `None` where it is not known.
+        A fit has to beat it to be of any use. `None` where it is not known.
         """
         return None
 
@@ -89,10 +111,10 @@ class Likelihood(eqx.Module):
 
 
 class LocationScale(Likelihood):
-    """A real target around the network's first output, with noise of some standard scale.
+    """A real target around the network's first output, with noise of some scale.
 
-    The scale is one number, learned; or, with `per_input`, the network's second output. Either way
-    it is `floor + softplus(raw)`: it cannot fall to the floor or below.
+    The scale is one number that is learned, or with `per_input` the network's second output. Either
+    way it is `floor + softplus(raw)`, and cannot fall to the floor or below.
     """
 
     raw_scale: Array
@@ -104,6 +126,10 @@ class LocationScale(Likelihood):
     @property
     def num_outputs(self) -> int:
         return 2 if self.per_input else 1
+
+    def in_words(self) -> str:
+        level = ", whose level the network says for each row" if self.per_input else ""
+        return super().in_words() + level
 
     def scale(self, output: Array) -> Array:
         """The noise scale for this output."""

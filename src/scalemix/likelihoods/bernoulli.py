@@ -1,5 +1,7 @@
 """Two classes, zero and one."""
 
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,8 +12,18 @@ from scalemix.likelihoods._base import Likelihood, entropy
 
 
 class Bernoulli(Likelihood):
-    """`y ~ Bernoulli(sigmoid(output))`; the output is the log-odds of one."""
+    """Two classes, zero and one: `y ~ Bernoulli(sigmoid(output))`.
 
+    The output is the log-odds of one.
+
+    Examples
+    --------
+    >>> likelihood = sx.likelihoods.Bernoulli()
+    >>> float(likelihood.mean(jnp.array(0.0)))
+    0.5
+    """
+
+    summary: ClassVar[str] = "the probability of one of two classes"
     discrete = True
 
     @property

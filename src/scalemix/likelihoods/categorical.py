@@ -1,5 +1,7 @@
 """Several classes, numbered from zero."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,8 +11,23 @@ from scalemix.likelihoods._base import Likelihood, entropy
 
 
 class Categorical(Likelihood):
-    """`y ~ Categorical(softmax(output))` over `num_classes` classes."""
+    """Several classes, numbered from zero: `y ~ Categorical(softmax(output))`.
 
+    Parameters
+    ----------
+    num_classes : int
+        How many classes there are, two or more; the network has as many outputs.
+
+    Examples
+    --------
+    >>> likelihood = sx.likelihoods.Categorical(4)
+    >>> likelihood.num_outputs
+    4
+    >>> likelihood.mean(jnp.zeros(4)).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+
+    summary: ClassVar[str] = "a probability for each class"
     discrete = True
     num_classes: int = eqx.field(static=True)
 
@@ -24,6 +41,10 @@ class Categorical(Likelihood):
     @property
     def num_outputs(self) -> int:
         return self.num_classes
+
+    @property
+    def mean_shape(self) -> tuple[int, ...]:
+        return (self.num_classes,)
 
     def log_prob(self, output, y):
         # A class that does not exist has no mass; indexing alone would give a neighbour's.

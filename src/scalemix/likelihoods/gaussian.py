@@ -1,5 +1,7 @@
 """A real target with Gaussian noise."""
 
+from typing import ClassVar
+
 import jax
 import numpy as np
 from jax.scipy.special import ndtr
@@ -11,11 +13,31 @@ from scalemix.likelihoods._base import LocationScale, raw_from_scale
 
 
 class Gaussian(LocationScale):
-    """`y ~ N(output, scale^2)`.
+    """A real target with Gaussian noise: `y ~ N(output, scale^2)`.
 
-    `scale` is where the learned noise level starts. With `per_input=True` the network has two
-    outputs, and the second decides the noise level of each input.
+    Parameters
+    ----------
+    scale : float or array, default 1.0
+        The noise level that learning starts from, in the units that the network sees: standard
+        deviations of the target where it is standardised. Not used with `per_input`.
+    floor : float or array, default 1e-3
+        What the noise level always stays above.
+    per_input : bool, default False
+        Whether the network has a second output that decides the noise level of each input. By
+        default one level is learned for all.
+
+    Examples
+    --------
+    >>> sx.likelihoods.Gaussian(0.5).num_outputs
+    1
+    >>> noisy = sx.likelihoods.Gaussian(per_input=True)
+    >>> noisy.num_outputs
+    2
+    >>> bool(noisy.scale(jnp.array([0.0, 3.0])) > noisy.scale(jnp.array([0.0, -3.0])))
+    True
     """
+
+    summary: ClassVar[str] = "Gaussian noise around the network's output"
 
     def __init__(self, scale: ArrayLike = 1.0, *, floor: ArrayLike = 1e-3, per_input: bool = False):
         self.raw_scale = raw_from_scale("Gaussian", scale, floor)

@@ -1,6 +1,7 @@
 """Counts."""
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,8 +13,18 @@ from scalemix.likelihoods._base import Likelihood
 
 
 class Poisson(Likelihood):
-    """`y ~ Poisson(exp(output))`; the output is the log of the rate."""
+    """Counts: `y ~ Poisson(exp(output))`.
 
+    The output is the logarithm of the rate.
+
+    Examples
+    --------
+    >>> likelihood = sx.likelihoods.Poisson()
+    >>> float(likelihood.mean(jnp.array(0.0)))
+    1.0
+    """
+
+    summary: ClassVar[str] = "a rate of counts"
     discrete = True
 
     @property

@@ -1,6 +1,7 @@
 """A real target with heavy-tailed noise."""
 
 import math
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,17 +13,38 @@ from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import log_gamma_half_step
 from scalemix.likelihoods._base import LocationScale, raw_from_scale
 
-# Enough for a comparison: each step roughly halves the way to the maximum.
+# Enough for a comparison: each step roughly halves the distance to the maximum.
 CONSTANT_STEPS = 50
 
 
 class StudentT(LocationScale):
-    """`y ~ output + scale * t(dof)`: outliers pull less than under Gaussian noise.
+    """A real target with heavy-tailed noise: `y ~ output + scale * t(dof)`.
 
-    `scale` is where the learned noise level starts. With `per_input=True` the network has two
-    outputs, and the second decides the noise level of each input. The variance is infinite for
-    `dof` of two and below.
+    Outliers pull less than under Gaussian noise.
+
+    Parameters
+    ----------
+    dof : float or array, default 4.0
+        The degrees of freedom: the fewer, the heavier the tails. The variance is infinite at two
+        and below.
+    scale : float or array, default 1.0
+        The noise level that learning starts from, in the units that the network sees: standard
+        deviations of the target where it is standardised. Not used with `per_input`.
+    floor : float or array, default 1e-3
+        What the noise level always stays above.
+    per_input : bool, default False
+        Whether the network has a second output that decides the noise level of each input. By
+        default one level is learned for all.
+
+    Examples
+    --------
+    >>> heavy, light = sx.likelihoods.StudentT(dof=3.0), sx.likelihoods.Gaussian()
+    >>> far = jnp.array(10.0)
+    >>> bool(heavy.log_prob(jnp.zeros(()), far) > light.log_prob(jnp.zeros(()), far))
+    True
     """
+
+    summary: ClassVar[str] = "heavy-tailed (Student-t) noise around the network's output"
 
     dof: Real
 
@@ -73,7 +95,7 @@ class StudentT(LocationScale):
         return mean + self.scale(output) * jax.random.t(key, self.dof, mean.shape, mean.dtype)
 
     def constant_log_prob(self, y, weight):
-        # The maximum by the steps of expectation maximisation: rows far off count less.
+        # Expectation maximisation: rows that are far off count less at each step.
         y, dof = np.asarray(y, np.float64), float(self.dof)
         least = max(float(self.floor), np.finfo(np.float32).tiny)
         mean, scale = np.average(y, weights=weight), max(np.std(y), least)

@@ -1,4 +1,4 @@
-"""Scale mixtures: one file a family, its noise, variance and marginal views together."""
+"""Scale mixtures: one file for each family, with its noise, variance and marginal views."""
 
 from scalemix.mixtures._base import ScaleMixture
 from scalemix.mixtures.bernoulli import Bernoulli

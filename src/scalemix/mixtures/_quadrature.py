@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-# Contributions below exp(-DROP) of the peak are left out: under the last bit, even in float64.
+# Contributions below exp(-DROP) of the peak are left out: they do not reach the last bit, even in
+# float64.
 DROP = 45.0
 BISECTIONS = 60
 NUM_NODES = 80
@@ -16,11 +17,11 @@ NUM_NODES = 80
 def log_integral(
     log_integrand: Callable[..., Array], lower: Array, upper: Array, *parameters: Array
 ) -> Array:
-    """`log int_lower^upper exp(log_integrand(t, *parameters)) dt`, scalars, one hump.
+    """`log int_lower^upper exp(log_integrand(t, *parameters)) dt` for scalars and one peak.
 
-    The hump is found first, then the points to either side where nothing is left of it, and
-    Gauss-Legendre nodes are laid between. Derivatives flow through the parameters and the limits,
-    not through the search.
+    First the peak is located, then the points on either side where the integrand is negligible, and
+    Gauss-Legendre nodes are placed in between. Derivatives flow through the parameters and the
+    limits, not through the search.
     """
     frozen = jax.lax.stop_gradient(parameters)
     low, high = jax.lax.stop_gradient((lower, upper))
@@ -28,7 +29,7 @@ def log_integral(
     def value(t: Array) -> Array:
         return log_integrand(t, *frozen)
 
-    # The sign of the slope finds the hump even where the values themselves tie in float32.
+    # The sign of the slope locates the peak even where the values themselves tie in float32.
     _, mode = _bisect(lambda t: jax.grad(value)(t) > 0, low, high)
     peak = value(mode)
     left, _ = _bisect(lambda t: value(t) < peak - DROP, low, mode)
@@ -67,7 +68,7 @@ def _panel(log_integrand, start: Array, stop: Array, parameters: tuple[Array, ..
     nodes, weights = jnp.asarray(nodes, start.dtype), jnp.asarray(weights, start.dtype)
     half = 0.5 * (stop - start)
     values = log_integrand(0.5 * (stop + start) + half * nodes, *parameters)
-    # A panel is empty when the hump stands at a limit: it contributes nothing, and no gradient.
+    # A panel is empty where the peak is at a limit: it contributes nothing, and no gradient.
     filled = half > 0
     total = jnp.log(jnp.where(filled, half, 1.0)) + jax.nn.logsumexp(values, b=weights)
     return jnp.where(filled, total, -jnp.inf)

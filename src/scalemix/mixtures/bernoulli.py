@@ -11,12 +11,26 @@ from scalemix.mixtures._base import ScaleMixture
 
 
 class Bernoulli(ScaleMixture):
-    """`xi = value` with probability `keep`, else zero: the weights are spike and slab.
+    """`xi = value` with probability `keep`, else zero: dropout, spike-and-slab weights.
 
     With the default `value=1` the noise is plain, as in the paper: its mean is `keep`. Dropout as
     usually coded is inverted, `xi = 1 / keep`, so that its mean is one; that is
     `Bernoulli(0.9).inverted()`. The two differ by a factor in the weights: a network with weights
     `w` under plain noise is the network with weights `keep * w` under inverted noise.
+
+    Parameters
+    ----------
+    keep : float
+        The probability of keeping a unit, in (0, 1]. A drop rate `p` is `keep = 1 - p`.
+    value : float, default 1.0
+        The noise of a kept unit.
+
+    Examples
+    --------
+    >>> sx.Bernoulli(0.8).mean
+    0.8
+    >>> sx.Bernoulli(0.8).inverted()
+    Bernoulli(keep=0.8, value=1.25)
     """
 
     keep: Real = eqx.field(converter=as_parameter)
@@ -37,6 +51,20 @@ class Bernoulli(ScaleMixture):
     def plain(self) -> "Bernoulli":
         """The same keep probability in the plain convention: kept units are worth one."""
         return Bernoulli(self.keep)
+
+    @property
+    def is_discrete(self):
+        return True
+
+    def to_noise(self, u, *, signed=True):
+        """The noise of units that are on, where `u` is true, or off."""
+        return jnp.where(u, self.value, 0.0)
+
+    def to_coordinate(self, noise, *, signed=True):
+        return noise != 0
+
+    def coordinate_log_prob(self, u, *, signed=True):
+        return self.log_prob(self.to_noise(u))
 
     def sample(self, shape=(), *, key, dtype=float):
         # Integers compared: finer than a uniform float32 and cheaper, for dropout is a hot path.

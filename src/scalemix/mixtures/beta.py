@@ -13,7 +13,20 @@ from scalemix.mixtures._quadrature import DROP, log_integral
 
 
 class Beta(ScaleMixture):
-    """`xi ~ Beta(a, b)`: units are damped at random, never amplified."""
+    """`xi ~ Beta(a, b)`: units are damped at random, never amplified.
+
+    Parameters
+    ----------
+    a : float
+        The first shape, positive. Below one the density has a pole at zero.
+    b : float
+        The second shape, positive. Below one the density has a pole at one.
+
+    Examples
+    --------
+    >>> sx.Beta(3.0, 2.0).mean
+    0.6
+    """
 
     a: Real = eqx.field(converter=as_parameter)
     b: Real = eqx.field(converter=as_parameter)

@@ -42,7 +42,21 @@ def _optimal_variance(moment, count, shape, rate):
 
 
 class Gamma(ScaleMixture):
-    """`xi^2 ~ Gamma(shape, rate)`: Nakagami noise; the variance-gamma prior."""
+    """`xi^2 ~ Gamma(shape, rate)`: Nakagami noise; the variance-gamma prior.
+
+    Parameters
+    ----------
+    shape : float
+        The shape of the variance's gamma distribution, positive. Up to a half, the weight's density
+        has a pole at zero.
+    rate : float
+        Its rate, positive. The mean variance is `shape / rate`.
+
+    Examples
+    --------
+    >>> sx.Gamma(2.0, 4.0).second_moment
+    0.5
+    """
 
     shape: Real = eqx.field(converter=as_parameter)
     rate: Real = eqx.field(converter=as_parameter)
@@ -132,7 +146,18 @@ class _Laplace(ScaleMixture):
 
 
 class Exponential(_Laplace):
-    """`xi^2 ~ Exponential(rate)`: Rayleigh noise of scale `1 / sqrt(2 rate)`; the Laplace prior."""
+    """`xi^2 ~ Exponential(rate)`: Rayleigh noise of scale `1 / sqrt(2 rate)`; the Laplace prior.
+
+    Parameters
+    ----------
+    rate : float
+        The rate of the variance, positive. The mean variance is `1 / rate`.
+
+    Examples
+    --------
+    >>> sx.Exponential(2.0).second_moment
+    0.5
+    """
 
     rate: Real = eqx.field(converter=as_parameter)
 
@@ -145,7 +170,18 @@ class Exponential(_Laplace):
 
 
 class Rayleigh(_Laplace):
-    """`xi ~ Rayleigh(scale)`: an exponential variance of mean `2 scale^2`; the Laplace prior."""
+    """`xi ~ Rayleigh(scale)`: an exponential variance of mean `2 scale^2`; the Laplace prior.
+
+    Parameters
+    ----------
+    scale : float
+        The most probable noise, positive.
+
+    Examples
+    --------
+    >>> sx.Rayleigh(0.5).second_moment
+    0.5
+    """
 
     scale: Real = eqx.field(converter=as_parameter)
 

@@ -16,8 +16,20 @@ from scalemix.mixtures._quadrature import log_integral, log_sum_exp
 class Gaussian(ScaleMixture):
     """`xi ~ N(mean, std^2)`: the variance is a scaled noncentral chi-square of one degree.
 
-    The noise may be negative; the weight's distribution does not know its sign. With `mean=0` a
-    weight is a product of two normals.
+    The noise may be negative, and the weight has the same distribution for either sign of it. With
+    `mean=0` a weight is a product of two normal variables.
+
+    Parameters
+    ----------
+    std : float
+        The standard deviation of the noise, positive.
+    mean : float, default 1.0
+        The mean of the noise.
+
+    Examples
+    --------
+    >>> sx.Gaussian(0.5).second_moment
+    1.25
     """
 
     std: Real = eqx.field(converter=as_parameter)
@@ -30,6 +42,19 @@ class Gaussian(ScaleMixture):
     @property
     def support(self):
         return -math.inf, math.inf
+
+    def to_noise(self, u, *, signed=True):
+        return self.mean + self.std * u if signed else super().to_noise(u)
+
+    def to_coordinate(self, noise, *, signed=True):
+        return (noise - self.mean) / self.std if signed else super().to_coordinate(noise)
+
+    def coordinate_log_prob(self, u, *, signed=True):
+        noise = self.to_noise(u, signed=signed)
+        if signed:
+            return self.log_prob(noise) + jnp.log(self.std)
+        # Noise of both signs has this magnitude.
+        return jnp.logaddexp(self.log_prob(noise), self.log_prob(-noise)) + u
 
     def sample(self, shape=(), *, key, dtype=float):
         return (self.mean + self.std * jax.random.normal(key, shape, dtype)).astype(dtype)

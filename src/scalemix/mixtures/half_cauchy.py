@@ -13,7 +13,20 @@ from scalemix.mixtures._base import ScaleMixture, as_count
 
 
 class HalfCauchy(ScaleMixture):
-    """`xi ~ HalfCauchy(scale)`: horseshoe weights, a pole at zero and heavy tails."""
+    """`xi ~ HalfCauchy(scale)`: the horseshoe prior, with a pole at zero and heavy tails.
+
+    Parameters
+    ----------
+    scale : float
+        The median of the noise, positive.
+
+    Examples
+    --------
+    >>> print(sx.HalfCauchy(1.0).mean)
+    inf
+    >>> print(sx.HalfCauchy(1.0).marginal_log_prob(0.0))
+    inf
+    """
 
     scale: Real = eqx.field(converter=as_parameter)
 
@@ -78,9 +91,8 @@ class HalfCauchy(ScaleMixture):
 def _tan_half_pi(u: Array) -> Array:
     """`tan(pi u / 2)` for u in [0, 1), and never the pole: half-Cauchy if u is uniform.
 
-    The library function is the slowest there is, and noise is a hot path; a continued fraction of
-    six terms is exact to single precision up to a quarter turn, and beyond it
-    `tan(x) = 1 / tan(pi/2 - x)`.
+    The library's tangent is slow, and noise is a hot path. A continued fraction of six terms is
+    exact to single precision up to a quarter turn; beyond it `tan(x) = 1 / tan(pi/2 - x)`.
     """
     if u.dtype != jnp.float32:
         return jnp.tan(0.5 * math.pi * u)

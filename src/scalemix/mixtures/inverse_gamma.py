@@ -81,7 +81,20 @@ class _StudentT(ScaleMixture):
 
 
 class InverseGamma(_StudentT):
-    """`xi^2 ~ InverseGamma(shape, rate)`: Student-t weights with `2 shape` degrees of freedom."""
+    """`xi^2 ~ InverseGamma(shape, rate)`: Student-t weights with `2 shape` degrees of freedom.
+
+    Parameters
+    ----------
+    shape : float
+        The shape of the variance's distribution, positive. The smaller, the heavier the tails.
+    rate : float
+        Its rate, positive. The most probable variance is `rate / (shape + 1)`.
+
+    Examples
+    --------
+    >>> print(sx.InverseGamma(3.0, 3.0).second_moment)
+    1.5
+    """
 
     shape: Real = eqx.field(converter=as_parameter)
     rate: Real = eqx.field(converter=as_parameter)
@@ -100,7 +113,20 @@ class InverseGamma(_StudentT):
 
 
 class InverseNakagami(_StudentT):
-    """`1 / xi ~ Nakagami(shape, spread)`: the variance is `InverseGamma(shape, shape / spread)`."""
+    """`1 / xi ~ Nakagami(shape, spread)`: the variance is `InverseGamma(shape, shape / spread)`.
+
+    Parameters
+    ----------
+    shape : float
+        The shape of the Nakagami distribution, positive.
+    spread : float
+        Its spread `E[xi^-2]`, positive.
+
+    Examples
+    --------
+    >>> sx.InverseNakagami(2.0, 0.5).inverse_square_mean
+    0.5
+    """
 
     shape: Real = eqx.field(converter=as_parameter)
     spread: Real = eqx.field(converter=as_parameter)

@@ -14,7 +14,20 @@ from scalemix.mixtures._quadrature import log_integral
 
 
 class Uniform(ScaleMixture):
-    """`xi ~ Uniform(low, high)` with `0 <= low < high`."""
+    """`xi ~ Uniform(low, high)`.
+
+    Parameters
+    ----------
+    low : float
+        The smallest noise, zero or more. At zero the weight's density has a pole.
+    high : float
+        The largest noise, finite and above `low`.
+
+    Examples
+    --------
+    >>> sx.Uniform(0.5, 1.5).mean
+    1.0
+    """
 
     low: Real = eqx.field(converter=as_parameter)
     high: Real = eqx.field(converter=as_parameter)
@@ -83,10 +96,15 @@ def _standard_marginal(x: Array, ratio: Array) -> Array:
 
 
 class LogUniform(ScaleMixture):
-    """`p(xi) ~ 1 / xi`, improper: no sampling, no dropout; variational EM only.
+    """`p(xi) ~ 1 / xi`: an improper prior, for variational EM only.
 
-    Equally `p(v) ~ 1 / v` on the variance and `p(w) ~ 1 / |w|` on the weight. Densities are given
-    up to the constant that does not exist.
+    Equally `p(v) ~ 1 / v` on the variance and `p(w) ~ 1 / |w|` on the weight. It cannot be sampled,
+    so it is no noise, and its densities have no normalising constant. It has no parameters.
+
+    Examples
+    --------
+    >>> print(sx.LogUniform().optimal_variance(6.0, 4))
+    1.0
     """
 
     def sample(self, shape=(), *, key, dtype=float):

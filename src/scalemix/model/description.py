@@ -7,8 +7,9 @@ import equinox as eqx
 import jax
 from jaxtyping import PyTree
 
-from scalemix.networks.sites import Site, path_name
-from scalemix.structures import Structure, group_shape
+from scalemix._text import text_table
+from scalemix.model.site_prior import SitePrior
+from scalemix.networks.sites import path_name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,11 +38,8 @@ class Description:
     def __str__(self) -> str:
         head = ("site", "layer", "shape", "structure", "mixture", "scale", "scales")
         body = [tuple(str(cell) for cell in dataclasses.astuple(row)) for row in self.rows]
-        widths = [max(len(line[i]) for line in [head, *body]) for i in range(len(head))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-            for line in [head, tuple("-" * width for width in widths), *body]
-        ]
+        widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
+        lines = text_table([head, tuple("-" * width for width in widths), *body])
         weights = sum(math.prod(row.shape) for row in self.rows)
         scales = sum(row.num_scales for row in self.rows)
         lines.append(f"{weights:,} weights under the prior, {scales:,} scales")
@@ -61,38 +59,32 @@ class Description:
 
 
 def describe(
-    network: PyTree,
-    structures: dict[str, Structure],
-    sites: tuple[Site, ...],
-    frozen: tuple[str, ...] = (),
+    network: PyTree, priors: tuple[SitePrior, ...], frozen: tuple[str, ...] = ()
 ) -> Description:
     """The table of sites, the parameters that carry no prior, and those that do not learn."""
-    rows = []
-    for site in sites:
-        structure = structures[site.name]
-        groups = structure.groups
-        mixtures = [repr(mixture) for mixture in groups.values()]
-        if len(set(mixtures)) > 1:
-            mixtures = [f"{group}: {m}" for group, m in zip(groups, mixtures, strict=True)]
-        shapes = [group_shape(group, site.shape, site.num_rows) for group in groups]
-        rows.append(
-            SiteRow(
-                site=site.name,
-                layer=site.layer_type,
-                shape=site.shape,
-                structure=type(structure).__name__,
-                mixture=", ".join(dict.fromkeys(mixtures)),
-                scale=f"{structure.scale:g}"
-                if isinstance(structure.scale, float)
-                else eqx.tree_pformat(structure.scale),
-                num_scales=sum(math.prod(shape) for shape in shapes),
-            )
-        )
-    known = {path_name(site.weight_path) for site in sites} | {*frozen}
+    known = {path_name(prior.site.weight_path) for prior in priors} | {*frozen}
     leaves, _ = jax.tree_util.tree_flatten_with_path(network)
     names = [path_name(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
-    rest = tuple(name for name in names if name not in known)
-    one_scale = tuple(
-        site.name for site in sites if site.num_rows == 1 and "unit" in structures[site.name].groups
+    return Description(
+        rows=tuple(map(_row, priors)),
+        without_prior=tuple(name for name in names if name not in known),
+        frozen=frozen,
+        one_scale=tuple(p.name for p in priors if p.site.num_rows == 1 and "unit" in p.groups),
     )
-    return Description(tuple(rows), rest, frozen, one_scale)
+
+
+def _row(prior: SitePrior) -> SiteRow:
+    structure, site = prior.structure, prior.site
+    mixtures = [repr(mixture) for mixture in prior.groups.values()]
+    if len(set(mixtures)) > 1:
+        mixtures = [f"{group}: {m}" for group, m in zip(prior.groups, mixtures, strict=True)]
+    scale = structure.scale
+    return SiteRow(
+        site=site.name,
+        layer=site.layer_type,
+        shape=site.shape,
+        structure=type(structure).__name__,
+        mixture=", ".join(dict.fromkeys(mixtures)),
+        scale=f"{scale:g}" if isinstance(scale, float) else eqx.tree_pformat(scale),
+        num_scales=sum(prior.num_scales.values()),
+    )

@@ -7,7 +7,6 @@ prior, the likelihood's noise level. Those are given wide Gaussians, without whi
 no posterior. Bernoulli scales are discrete, and stand beside the vector as a vector of bits.
 """
 
-import math
 from typing import NamedTuple
 
 import equinox as eqx
@@ -16,12 +15,11 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PyTree
 
-from scalemix._parameters import Real, as_array
 from scalemix._special import log_normal
-from scalemix.mixtures import Bernoulli, Gaussian, ScaleMixture
 from scalemix.model.model import Model
-from scalemix.model.prior import Parametrization
-from scalemix.networks.placing import Scales, expand_scales
+from scalemix.model.prior import log_prior_terms
+from scalemix.model.site_prior import Parametrization
+from scalemix.networks.placing import Scales, get_weights
 
 
 class Sample(NamedTuple):
@@ -43,22 +41,21 @@ class Unknowns(eqx.Module):
     free_scale: float = eqx.field(static=True)
     likelihood_scale: float = eqx.field(static=True)
 
-    def groups(self, *, discrete: bool) -> dict[str, dict[str, ScaleMixture]]:
-        """The mixtures whose scales are discrete, or those whose are not, by site and group."""
-        return {
-            site.name: {
-                group: mixture
-                for group, mixture in self.model.structures[site.name].groups.items()
-                if isinstance(mixture, Bernoulli) == discrete
-            }
-            for site in self.model.sites
-        }
+    @property
+    def _signed(self) -> bool:
+        """Whether the sign of the noise matters; in the hierarchical form only `xi^2` does."""
+        return self.parametrization == "expanded"
 
     def _blank(self, *, discrete: bool) -> Scales:
-        shapes, dtype = self.model.scale_shapes, next(iter(self.model.weights.values())).dtype
+        """Coordinates at zero of the scales that are discrete, or of those that are not."""
+        dtype = bool if discrete else self.model.dtype
         return {
-            name: {g: jnp.zeros(shapes[name][g], bool if discrete else dtype) for g in groups}
-            for name, groups in self.groups(discrete=discrete).items()
+            prior.name: {
+                group: jnp.zeros(shape, dtype)
+                for group, shape in prior.scale_shapes.items()
+                if prior.groups[group].is_discrete == discrete
+            }
+            for prior in self.model.site_priors
         }
 
     def form(self) -> tuple[PyTree, Scales]:
@@ -81,58 +78,52 @@ class Unknowns(eqx.Module):
     def place(self, position: Array, bits: Array) -> Sample:
         """The model and the scales that a position stands for."""
         learned, coordinates = self.unravel(position)
-        scales = self._scales(coordinates, bits)
+        scales = self._scales(self._with_bits(coordinates, bits))
         model = self.model.with_learned(learned)
         if self.parametrization == "expanded":
             model = model.with_weights(
-                {
-                    site.name: site.weight(model.network)
-                    * expand_scales(site, site.layer(model.network), scales[site.name])
-                    for site in model.sites
-                }
+                {p.name: p.weight * p.expand(scales[p.name]) for p in model.site_priors}
             )
         return Sample(model, scales)
 
-    def _scales(self, coordinates: Scales, bits: Array) -> Scales:
+    def _with_bits(self, coordinates: Scales, bits: Array) -> Scales:
+        """The coordinates of all scales, continuous and discrete."""
         included = self.unravel_bits(bits)
-        scales: Scales = {}
-        for name, structure in self.model.structures.items():
-            scales[name] = {}
-            for group, mixture in structure.groups.items():
-                if isinstance(mixture, Bernoulli):
-                    on = included[name][group]
-                    dtype = next(iter(self.model.weights.values())).dtype
-                    scales[name][group] = jnp.where(on, mixture.value, 0.0).astype(dtype)
-                else:
-                    u = coordinates[name][group]
-                    scales[name][group] = to_noise(mixture, u, self.parametrization)
-        return scales
+        return {name: coordinates[name] | included[name] for name in coordinates}
+
+    def _scales(self, coordinates: Scales) -> Scales:
+        return {
+            prior.name: {
+                group: mixture.to_noise(coordinates[prior.name][group], signed=self._signed).astype(
+                    self.model.dtype
+                )
+                for group, mixture in prior.groups.items()
+            }
+            for prior in self.model.site_priors
+        }
 
     def log_prior(self, position: Array, bits: Array) -> Array:
         """Log density of a position (and log mass of the bits), Jacobians included.
 
-        expanded:      `sum log N(z; 0, s0^2)      + sum log p(u)`
-        hierarchical:  `sum log N(w; 0, s0^2 xi^2) + sum log p(u)`
+        That of the model, `log_prior` in `model/prior.py`, with `log p(u)` for `log p(xi)`; and the
+        wide Gaussians of everything else.
         """
         learned, coordinates = self.unravel(position)
-        scales = self._scales(coordinates, bits)
-        model = self.model
-        total = self._log_prior_of_the_rest(learned)
-        for site in model.sites:
-            structure, weight = model.structures[site.name], site.weight(learned.network)
-            deviation = as_array(structure.scale)
-            if self.parametrization == "hierarchical":
-                noise = expand_scales(site, site.layer(model.network), scales[site.name])
-                deviation = jnp.abs(noise) * deviation
-            total = total + jnp.sum(log_normal(weight, deviation))
-            for group, mixture in structure.groups.items():
-                if isinstance(mixture, Bernoulli):
-                    density = mixture.log_prob(scales[site.name][group])
-                else:
-                    u = coordinates[site.name][group]
-                    density = coordinate_log_prob(mixture, u, self.parametrization)
-                total = total + jnp.sum(density)
-        return total
+        coordinates = self._with_bits(coordinates, bits)
+        priors = self.model.site_priors
+        scale_log_probs = {
+            prior.name: {
+                group: mixture.coordinate_log_prob(
+                    coordinates[prior.name][group], signed=self._signed
+                )
+                for group, mixture in prior.groups.items()
+            }
+            for prior in priors
+        }
+        weights = get_weights(learned.network, self.model.sites)
+        scales = self._scales(coordinates)
+        terms = log_prior_terms(priors, weights, scales, scale_log_probs, self.parametrization)
+        return sum(terms, start=self._log_prior_of_the_rest(learned))
 
     def _log_prior_of_the_rest(self, learned: PyTree) -> Array:
         sites = self.model.sites
@@ -145,48 +136,3 @@ class Unknowns(eqx.Module):
             for leaf in jax.tree.leaves(tree):
                 total = total + jnp.sum(log_normal(leaf, scale))
         return total
-
-
-# Coordinates of one mixture's noise. Positive noise is `exp(u)`, bounded noise runs along a
-# sigmoid, and noise of either sign is `mean + std u`, unless its sign does not matter because only
-# `xi^2` has a say: then its magnitude is `exp(u)`.
-
-
-def to_noise(mixture: ScaleMixture, u: Array, parametrization: Parametrization) -> Array:
-    """The noise at these coordinates."""
-    low, high = mixture.support
-    if isinstance(mixture, Gaussian) and parametrization == "expanded":
-        return mixture.mean + mixture.std * u
-    if _is_infinite(high):
-        return jnp.exp(u)
-    # Weights divided by noise of zero would be infinite.
-    return low + (high - low) * jnp.maximum(jax.nn.sigmoid(u), jnp.finfo(u.dtype).eps ** 4)
-
-
-def to_coordinate(mixture: ScaleMixture, noise: Array, parametrization: Parametrization) -> Array:
-    """The coordinates of this noise: the inverse of `to_noise`, but for a sign that is lost."""
-    low, high = mixture.support
-    if isinstance(mixture, Gaussian) and parametrization == "expanded":
-        return (noise - mixture.mean) / mixture.std
-    tiny = jnp.finfo(noise.dtype).tiny
-    if _is_infinite(high):
-        return jnp.log(jnp.maximum(jnp.abs(noise), tiny))
-    eps = jnp.finfo(noise.dtype).eps
-    share = jnp.clip((noise - low) / (high - low), tiny, 1 - eps)
-    return jnp.log(share) - jnp.log1p(-share)
-
-
-def coordinate_log_prob(mixture: ScaleMixture, u: Array, parametrization: Parametrization) -> Array:
-    """Log density of the coordinates: `log p(xi) + log |dxi / du|`."""
-    if not _is_infinite(mixture.support[1]):
-        return mixture.logit_log_prob(u)
-    noise = to_noise(mixture, u, parametrization)
-    if isinstance(mixture, Gaussian):
-        if parametrization == "expanded":
-            return mixture.log_prob(noise) + jnp.log(mixture.std)
-        return jnp.logaddexp(mixture.log_prob(noise), mixture.log_prob(-noise)) + u
-    return mixture.log_prob(noise) + u
-
-
-def _is_infinite(end: Real) -> bool:
-    return isinstance(end, float) and math.isinf(end)

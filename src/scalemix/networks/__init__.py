@@ -1,4 +1,4 @@
-"""Any Equinox network under a prior, and two networks for those who bring none."""
+"""Finds and changes the weights of any Equinox network; and two networks to start with."""
 
 from scalemix.networks.check import check_rule
 from scalemix.networks.mlp import MLP

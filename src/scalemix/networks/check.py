@@ -11,10 +11,26 @@ from scalemix.networks.sites import find_sites
 
 
 def check_rule(layer: Any, x: Array) -> None:
-    """Raise `ValueError` unless the rules of a layer's type mean what they say for this input.
+    """Raise `ValueError` unless the rules of a layer's type hold for this layer and input.
 
-    Scaling the rows of each weight by `expand` must give what scaling the layer gives, and what
-    scaling the input by hand would: a rule that takes columns for rows is found out here.
+    Scaling the rows of each weight by `expand` must give the same output as scaling the layer's
+    input by `scale_input`. A rule that takes columns for rows fails.
+
+    Parameters
+    ----------
+    layer : Any
+        A layer whose type has rules.
+    x : Array
+        One input of the layer.
+
+    Raises
+    ------
+    ValueError
+        If the type has no rule, or a rule does not hold.
+
+    Examples
+    --------
+    >>> sx.networks.check_rule(eqx.nn.Linear(3, 4, key=key), jnp.ones(3))
     """
     sites = find_sites(layer)
     if not sites or sites[0].path:

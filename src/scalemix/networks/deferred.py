@@ -1,10 +1,10 @@
 """Arrays that stand in for weights, and whose value may never have to be computed.
 
-A weight that differs from example to example would be copied for each of them. But most of what a
-network does with a weight is a product with data, and there the difference can move elsewhere: a
-factor on an axis that is summed over can multiply the data, one on any other axis can multiply the
-output, and the weight itself stays one for all examples. `networks/interpreter.py` runs a network
-on such arrays. Whatever it has no rule for gets the value itself, which is always right.
+A weight that differs from example to example would be copied for each of them. But a network mostly
+multiplies data by a weight, and there the difference can move elsewhere: a factor on an axis that
+is summed over can multiply the data, and one on any other axis can multiply the output, so that all
+examples share one weight. `networks/interpreter.py` runs a network on such arrays. An operation
+that it has no rule for gets the value itself, which is always right.
 """
 
 import abc
@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike
 
-# Under the root, so that a unit that is off has a finite gradient.
+# Added under the square root, so that a unit that is off has a finite gradient.
 TINY = 1e-16
 
 
@@ -27,10 +27,10 @@ class Product(NamedTuple):
     """(weight, data) -> output."""
     data: Array
     summed: dict[int, int]
-    """Axes of the weight that are summed over, and the data's axis that each meets there. The
-    latter may be a multiple of the former in length, in groups one after the other."""
+    """Each axis of the weight that is summed over, with the axis of the data that it meets. The
+    latter may be several times as long: groups, one after the other."""
     kept: dict[int, int]
-    """Axes of the weight that the output has, and where."""
+    """Each axis of the weight that the output keeps, with its place there."""
     once: bool
     """Whether each entry of the weight meets one entry of the data, and not several."""
 
@@ -60,7 +60,7 @@ class Deferred(eqx.Module):
         """The output of a product with data."""
 
     def repeated(self) -> "Deferred | Array":
-        """What stands in for it in a loop."""
+        """What takes its place in a loop."""
         return self
 
 
@@ -78,7 +78,7 @@ class Term(eqx.Module):
         return value
 
     def times(self, product: Product) -> Array:
-        """The factors on the data and on the output; the array as it is."""
+        """The product, with the factors moved to the data and to the output."""
         base, data, after = self.base, product.data, []
         for axis, factor in self.factors.items():
             if axis in product.summed:
@@ -130,10 +130,11 @@ class Factored(Deferred):
 
 
 class LocalGaussian(Deferred):
-    """Independent Gaussian weights of which only one product with data is ever asked.
+    """Independent Gaussian weights that act in one product with data, and nowhere else.
 
-    That is Gaussian too, with mean `h mu` and variance `h^2 sigma^2`, and is drawn in their place
-    (local reparametrization): `noise` is one standard normal number for each of its entries.
+    The product is Gaussian too, with mean `h mu` and variance `h^2 sigma^2`, and is drawn in place
+    of the weights (local reparametrization). `noise` is a standard normal number for each entry of
+    the product.
     """
 
     mean: Array
@@ -162,8 +163,10 @@ class LocalGaussian(Deferred):
 
 
 class Probe(Deferred):
-    """Tells how a weight is used. `note` is given the shape of each output of a product in which
-    every entry acts once, and `None` for any other use.
+    """Records how a weight is used.
+
+    `note` is called with the shape of the output of each product in which every entry of the weight
+    acts once, and with `None` for any other use.
     """
 
     blank: Array
@@ -185,7 +188,7 @@ class Probe(Deferred):
 
     def astype(self, dtype: DTypeLike) -> "Probe":
         if jnp.finfo(dtype).bits < jnp.finfo(self.blank.dtype).bits:
-            # Squares of deviations may be nothing in a narrower type.
+            # Squares of deviations may underflow in a narrower type.
             self.note(None)
         return Probe(self.blank.astype(dtype), self.note)
 
@@ -196,5 +199,5 @@ class Probe(Deferred):
 
 
 def _along(factor: Array, axis: int, ndim: int) -> Array:
-    """A vector laid along one of so many axes."""
+    """A vector along one axis of an array with this many axes."""
     return factor.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))

@@ -45,9 +45,9 @@ def learnable_leaves(network: PyTree, frozen: tuple[str, ...]) -> PyTree:
 def _matched(network: PyTree, patterns: Sequence[str]) -> tuple[str, ...]:
     """The arrays whose names, or those of anything that holds them, match one of the patterns."""
     arrays = _arrays(network)
-    # `body` stands for all that is in it; the network as a whole has a name too.
+    # `body` stands for everything in it, and so does the name of the whole network.
     places = [[path_name(path[:end]) for end in range(len(path) + 1)] for path in arrays]
-    found: set[str] = set()
+    matched: set[str] = set()
     for pattern in patterns:
         hits = {names[-1] for names in places if fnmatch.filter(names, pattern)}
         if not hits:
@@ -55,8 +55,8 @@ def _matched(network: PyTree, patterns: Sequence[str]) -> tuple[str, ...]:
                 f"frozen={pattern!r} matches no array of the network. Arrays: "
                 f"{', '.join(names[-1] for names in places)}."
             )
-        found |= hits
-    return tuple(names[-1] for names in places if names[-1] in found)
+        matched |= hits
+    return tuple(names[-1] for names in places if names[-1] in matched)
 
 
 def _arrays(network: PyTree) -> list[tuple[Any, ...]]:

@@ -1,8 +1,8 @@
-"""Puts Gaussian weights into a network: the weights it holds are the means.
+"""Puts Gaussian weights into a network: the weights that it holds are the means.
 
-The deviations stand beside it, by site. In prediction the weights are drawn, one network for any
-number of examples. In training each example has weights of its own, and one draw of a weight holds
-wherever the network uses it for that example, at the price of a second product:
+The deviations are given beside it, by site. In prediction the weights are drawn, one network for
+any number of examples. In training each example has weights of its own, and one draw of a weight
+holds wherever the network uses it for that example, at the price of a second product:
 
 - A weight that acts once on an example is never drawn. Its product with the data is (local
   reparametrization, `LocalGaussian`).
@@ -37,7 +37,7 @@ class Uses(NamedTuple):
 
 
 def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
-    """How often each weight acts on an example such as `x`, told by tracing the network."""
+    """How often each weight acts on an example such as `x`, found by tracing the network."""
     seen: dict[str, list[tuple[int, ...] | None]] = {site.name: [] for site in sites}
 
     def probe(x: Array) -> Any:
@@ -61,8 +61,8 @@ def run_with_weights(
 
 
 class Noise(NamedTuple):
-    """The random numbers of some passes. A pass takes one entry of the first two, and all of the
-    third, which passes share.
+    """The random numbers of some passes. Each pass has its own `normals` and `signs`; all passes
+    share the third.
     """
 
     normals: Array
@@ -74,7 +74,7 @@ class Noise(NamedTuple):
 
 
 def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
-    """Noise for passes of this shape, examples or draws of them."""
+    """Noise for an array of passes of this shape: examples, or draws of examples."""
     signs, shared = jnp.zeros((*shape, 0)), {}
     if uses.often:
         key, sign_key, shared_key = jax.random.split(key, 3)
@@ -96,7 +96,7 @@ def gaussian_weights(
     noise: Noise,
     sign: Array,
 ) -> dict[str, Deferred]:
-    """The weights of one pass of one example. With `sign=-1` all of its noise is turned around."""
+    """The weights of one pass of one example. With `sign=-1` all its noise has the other sign."""
     means = {site.name: site.weight(network) for site in sites}
     sizes = [math.prod(shape) for shape in uses.once.values()]
     weights: dict[str, Deferred] = {}
@@ -108,7 +108,7 @@ def gaussian_weights(
     for name, shape in uses.often.items():
         dtype = means[name].dtype
         own = {axis: next(signs).astype(dtype) for axis in range(len(_signed(shape)))}
-        # Turned around along one axis only, lest it be turned back along the other.
+        # The sign goes to one axis only: on both it would cancel.
         own[0] = sign.astype(dtype) * own[0]
         perturbation = Term(deviations[name] * noise.shared[name].astype(dtype), own)
         weights[name] = Factored((Term(means[name], {}), perturbation))

@@ -1,7 +1,7 @@
-"""Runs a function on deferred arrays: it is traced, and its operations are gone through one by one.
+"""Runs a function on deferred arrays: it is traced, and its operations are run one by one.
 
-Products with data, and what merely turns a weight around, have rules; so have the operations that
-hold others (`jit`, `checkpoint`, `scan`). Every other operation is given values.
+Products with data, transposition and changes of type have rules, and so have the operations that
+contain others (`jit`, `checkpoint`, `scan`). Every other operation is given values.
 """
 
 import math
@@ -18,7 +18,7 @@ from scalemix.networks.deferred import Deferred, Probe, Product
 Value = Any
 """An array or a deferred one."""
 Rule = Callable[[JaxprEqn, list[Value]], list[Value] | None]
-"""(operation, its inputs) -> its outputs; `None` where it needs values after all."""
+"""(operation, its inputs) -> its outputs; `None` where the operation needs values after all."""
 
 
 def run_deferred(function: Callable[..., PyTree], *arguments: PyTree) -> PyTree:
@@ -84,7 +84,7 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     which = 0 if _is_deferred(inputs[0]) else 1
     weight, data = inputs[which], inputs[1 - which]
     contracted, batched = equation.params["dimension_numbers"]
-    # The output has the shared axes first, then what is left of the left, then of the right.
+    # The output has the shared axes first, then the other axes of the left, then of the right.
     shapes: list[Any] = [atom.aval for atom in equation.invars]
     left, right = (
         [axis for axis in range(len(aval.shape)) if axis not in (*summed, *shared)]
@@ -142,7 +142,7 @@ def _checkpoint(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
         return [_value(output) for output in _run(parameters["jaxpr"], (), inputs)]
 
     if any(isinstance(value, Probe) for value in inputs):
-        # JAX would trace it twice, and a probe counts.
+        # JAX would trace it twice, and a probe would count each use twice.
         return inner(inputs)
     again = jax.checkpoint(
         inner, prevent_cse=parameters["prevent_cse"], policy=parameters["policy"]

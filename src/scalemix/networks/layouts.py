@@ -1,10 +1,10 @@
 """Dense layers laid out for batches: the same functions, quicker.
 
 Mapped over examples, Equinox's `W x` gives units by examples, but adding a bias that is not mapped
-makes JAX put the examples first: every layer turns its activations around, forward and backward.
-Two layouts avoid that. In rows, `x W'` gives examples by units from the start, which suits whatever
-else comes in that order, such as noise for each example. In columns the bias comes as a product,
-`b [1]`, laid out like `W x`; small networks without noise are quickest so.
+makes JAX put the examples first: every layer transposes its activations, forward and backward. Two
+layouts avoid that. In rows, `x W'` gives examples by units from the start, which suits everything
+else in that order, such as noise for each example. In columns, the bias is added as a product
+`b [1]`, laid out like `W x`; this is quickest for small networks without noise.
 """
 
 import dataclasses
@@ -39,13 +39,13 @@ class ColumnLinear(eqx.nn.Linear):
         if not _is_vector(self, x):
             return super().__call__(x, key=key)
         assert self.bias is not None
-        # One, but mapped as the input is.
+        # The number one, mapped over examples as the input is.
         one = 0 * x[:1] + 1
         return self.weight @ x + self.bias[:, None] @ one
 
 
 def _is_vector(layer: eqx.nn.Linear, x: Array) -> bool:
-    # A matrix is multiplied from the left by the weight as it stands, whatever the layout.
+    # A weight multiplies a matrix from the left, whatever the layout.
     return x.ndim == (0 if layer.in_features == "scalar" else 1)
 
 
@@ -60,7 +60,7 @@ def in_rows(network: PyTree) -> PyTree:
 
 
 def in_columns(network: PyTree) -> PyTree:
-    """The same network, the examples of a batch in columns wherever a layer has bias and width."""
+    """The same network, the examples of a batch in columns where a layer has a bias and a width."""
 
     def change(layer: eqx.nn.Linear) -> eqx.nn.Linear:
         scalar = "scalar" in (layer.in_features, layer.out_features)
@@ -74,5 +74,5 @@ def _change(network: PyTree, change: Callable[[eqx.nn.Linear], eqx.nn.Linear]) -
 
 
 def _is_dense(node: PyTree) -> bool:
-    # A layer of the user's own kind keeps its way of calling.
+    # A subclass of the user's keeps its own way of calling.
     return type(node) is eqx.nn.Linear

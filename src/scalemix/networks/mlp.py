@@ -20,9 +20,29 @@ def check_sizes(name: str, width: int, depth: int, least_depth: int) -> None:
 
 
 class MLP(eqx.Module):
-    """`depth` hidden layers of `width` units, then a linear output: sites `layers.0` and so on.
+    """A multilayer perceptron: hidden layers, then a linear output. Sites `layers.0` and so on.
 
-    A `width` of several numbers is that of each hidden layer, and says the depth too.
+    Parameters
+    ----------
+    in_size : int or "scalar"
+        The number of inputs; "scalar" takes one number without an axis.
+    out_size : int or "scalar"
+        The number of outputs.
+    width : int or sequence of int, default 50
+        The units of each hidden layer. Several numbers are those of each layer in turn, and `depth`
+        is then not used.
+    depth : int, default 1
+        The number of hidden layers.
+    activation : callable, default jax.nn.relu
+        The function applied after each hidden layer.
+    key : PRNG key
+        Where the first weights come from.
+
+    Examples
+    --------
+    >>> network = sx.networks.MLP(3, "scalar", width=8, depth=2, key=key)
+    >>> [site.name for site in sx.networks.find_sites(network)]
+    ['layers.0', 'layers.1', 'layers.2']
     """
 
     layers: tuple[eqx.nn.Linear, ...]

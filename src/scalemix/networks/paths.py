@@ -1,4 +1,4 @@
-"""Finds the layers that something leads around."""
+"""Finds the layers that have a path around them."""
 
 import equinox as eqx
 import jax
@@ -16,30 +16,30 @@ NUM_TRIALS = 4
 def bypassed_sites(
     network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct, learnable: PyTree
 ) -> set[str]:
-    """The names of the sites whose weight can be zero and the output still depend on the input.
+    """The names of the sites without whose weight the output still depends on the input.
 
-    Values that learn are not used: at the start a branch may be all zero and every rectifier off.
-    Random ones stand in for them, several times over. `learnable` says which leaves those are.
+    The network's own values of leaves that are `learnable` do not count: at the start a branch may
+    be all zero, or every rectifier off. Random values take their place, several times over.
     """
     rng = np.random.default_rng(0)
-    found: set[str] = set()
+    bypassed: set[str] = set()
     with jax.ensure_compile_time_eval():
         for _ in range(NUM_TRIALS):
             stand_in = _randomise(network, learnable, rng)
             inputs = jnp.asarray(rng.normal(size=(NUM_INPUTS, *example.shape)), example.dtype)
             weights = get_weights(stand_in, sites)
             for site in sites:
-                if site.name not in found:
+                if site.name not in bypassed:
                     zeroed = weights | {site.name: jnp.zeros_like(weights[site.name])}
                     if _depends(put_weights(stand_in, sites, zeroed), inputs):
-                        found.add(site.name)
-    return found
+                        bypassed.add(site.name)
+    return bypassed
 
 
-# Compiled once for all networks of a kind, of which there may be hundreds.
+# Compiled once for all networks of the same shapes, of which there may be hundreds.
 @eqx.filter_jit
 def _depends(network: PyTree, inputs: jax.Array) -> jax.Array:
-    # Without a path the zeros make all outputs equal to the last bit.
+    # Without a path, zeros make all outputs equal to the last bit.
     outputs = jax.vmap(network)(inputs)
     return jnp.any(outputs != outputs[:1]) & jnp.all(jnp.isfinite(outputs))
 

@@ -1,13 +1,13 @@
-"""Puts scales into a network. The network given is left as it was; a new one comes back."""
+"""Puts weights and scales into a network. The network given stays as it is; a new one is made."""
 
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PyTree
 
+from scalemix.networks.groups import GROUPS
 from scalemix.networks.sites import Site, at_path
 
 Scales = dict[str, dict[str, Array]]
@@ -15,7 +15,7 @@ Scales = dict[str, dict[str, Array]]
 
 
 def check_by_site(given: Any, shapes: dict[str, Any], what: str) -> None:
-    """Raise `ValueError` unless `given` has the names and shapes wanted, site by site."""
+    """Raise `ValueError` unless `given` has these names and shapes, site by site."""
     if not isinstance(given, dict) or given.keys() != shapes.keys():
         got = ", ".join(map(str, given)) if isinstance(given, dict) else type(given).__name__
         raise ValueError(f"{what} are a dict of {', '.join(shapes)}; got {got}.")
@@ -47,20 +47,8 @@ def expand_scales(site: Site, layer: Any, scales: dict[str, Array]) -> Array:
     """The product of a site's groups of scales, broadcastable against its weight."""
     product = jnp.ones((1,) * len(site.shape), getattr(layer, site.rule.weight).dtype)
     for group, scale in scales.items():
-        product = product * (site.rule.expand(layer, scale) if group == "unit" else scale)
+        product = product * GROUPS[group].expand(site, layer, scale)
     return product
-
-
-def sum_rows(site: Site, layer: Any, values: Array) -> Array:
-    """The sum, over the weights of each row, of a value for each weight."""
-
-    def spread(rows: Array) -> Array:
-        return jnp.broadcast_to(site.rule.expand(layer, rows), site.shape)
-
-    # Summing over the weights of a row is the transpose of giving each its row's scale.
-    rows = jax.ShapeDtypeStruct((site.num_rows,), values.dtype)
-    (sums,) = jax.linear_transpose(spread, rows)(values)
-    return sums
 
 
 def replace_layers(
@@ -86,10 +74,10 @@ def with_weight(layer: Any, site: Site, weight: Array) -> Any:
 
 
 def _scale_layer(site: Site, layer: Any, scales: dict[str, Array]) -> Any:
-    of_rows = {group: scale for group, scale in scales.items() if group != "weight"}
-    of_weights = {group: scale for group, scale in scales.items() if group == "weight"}
-    if site.rule.scale_input is None:
-        of_rows, of_weights = {}, scales
+    # Scales of rows act on the layer's input, where the rule knows how; all others on the weight.
+    on_input = site.rule.scale_input is not None
+    of_rows = {name: s for name, s in scales.items() if on_input and GROUPS[name].by_row}
+    of_weights = {name: s for name, s in scales.items() if name not in of_rows}
     if of_weights:
         weight = getattr(layer, site.rule.weight) * expand_scales(site, layer, of_weights)
         layer = with_weight(layer, site, weight)
@@ -110,10 +98,8 @@ class ScaledLayer(eqx.Module):
     site: Site = eqx.field(static=True)
 
     def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Any:
-        scale_input = self.site.rule.scale_input
-        assert scale_input is not None
         for group, scale in self.scales.items():
-            x = scale_input(scale, x) if group == "unit" else x * scale
+            x = GROUPS[group].scale_input(self.site, scale, x)
         return self.layer(x, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:

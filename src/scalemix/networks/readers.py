@@ -1,4 +1,4 @@
-"""Finds the layers that read the network's input itself, and those that its output is read from."""
+"""Finds the layers that read the network's input, and those that its output is read from."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -21,8 +21,8 @@ def input_sites(
 ) -> tuple[Site, ...]:
     """The sites whose layers are called on the network's input as it is: their rows are inputs.
 
-    None where that cannot be told: because the shape of an input is not known, because the network
-    changes it on the way, or because a layer with several weights reads it.
+    There are none where the shape of an input is not known, where the network changes its input on
+    the way, or where a layer with several weights reads it.
     """
     called: set[str] = set()
     num_sites = Counter(site.path for site in sites)
@@ -43,31 +43,31 @@ def input_sites(
 def output_sites(
     network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct | None
 ) -> tuple[Site, ...]:
-    """The sites from which a way leads to the output that no other site lies on.
+    """The sites from which a path leads to the output past no other site.
 
-    None where that cannot be told: because the shape of an input is not known, or because the
-    network reads a weight without calling its layer.
+    There are none where the shape of an input is not known, or where the network reads a weight
+    without calling its layer.
     """
     called: set[tuple[Any, ...]] = set()
 
     def see(site: Site, given: Arguments) -> Arguments:
         called.add(site.path)
-        # Cut off from whatever came before, the output depends on the last weights alone.
+        # Once cut off from whatever came before, the output depends on the last weights alone.
         return jax.tree.map(_without_value, given)
 
     def run(weights: dict[str, Array], x: Array) -> Array:
         return _watched(put_weights(network, sites, weights), sites, see)(x)
 
-    found: list[bool] = []
+    is_used: list[bool] = []
 
     def trace() -> None:
         traced = jax.make_jaxpr(run)(get_weights(network, sites), example).jaxpr
-        found.extend(partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))[1])
+        is_used.extend(partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))[1])
 
     if example is None or not _runs(trace) or any(site.path not in called for site in sites):
         return ()
-    # In a dict, JAX has the names in order.
-    used = dict(zip(sorted(site.name for site in sites), found, strict=False))
+    # JAX flattens a dict in the order of its keys.
+    used = dict(zip(sorted(site.name for site in sites), is_used, strict=False))
     return tuple(site for site in sites if used[site.name])
 
 
@@ -88,7 +88,7 @@ def _runs(function: Callable[[], Any]) -> bool:
 def _watched(
     network: PyTree, sites: tuple[Site, ...], see: Callable[[Site, Arguments], Arguments]
 ) -> PyTree:
-    """The network with layers that show, and let change, what they are called on."""
+    """The network with layers whose arguments pass through `see` before each call."""
 
     def watch(site: Site, layer: Any) -> Any:
         return layer if isinstance(layer, _Watched) else _Watched(layer, site, see)

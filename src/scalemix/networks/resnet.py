@@ -11,11 +11,31 @@ from scalemix.networks.mlp import Size, check_sizes
 
 
 class ResNet(eqx.Module):
-    """`h = f(W x)`, then residual layers `h = f(W h) + h`, then a linear output.
+    """A residual network: `h = f(W x)`, then layers `h = f(W h) + h`, then a linear output.
 
-    `depth` counts hidden layers: the first one and `depth - 1` residual ones. Sites are `first`,
-    `blocks.0`, `blocks.1`, ... and `last`. The biases of residual layers start at zero, so that a
-    rectified layer whose weights are off adds nothing.
+    Sites are `first`, `blocks.0`, `blocks.1`, ... and `last`. The biases of residual layers start
+    at zero, so that a rectified layer whose weights are off adds nothing.
+
+    Parameters
+    ----------
+    in_size : int or "scalar"
+        The number of inputs; "scalar" takes one number without an axis.
+    out_size : int or "scalar"
+        The number of outputs.
+    width : int, default 50
+        The units of each hidden layer.
+    depth : int, default 2
+        The number of hidden layers: the first one and `depth - 1` residual ones.
+    activation : callable, default jax.nn.relu
+        The function `f`.
+    key : PRNG key
+        Where the first weights come from.
+
+    Examples
+    --------
+    >>> network = sx.networks.ResNet(3, "scalar", width=8, depth=3, key=key)
+    >>> [site.name for site in sx.networks.find_sites(network)]
+    ['first', 'blocks.0', 'blocks.1', 'last']
     """
 
     first: eqx.nn.Linear

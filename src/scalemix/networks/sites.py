@@ -12,7 +12,31 @@ from scalemix.networks.rules import LayerRule, rules_for
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """One weight matrix under the prior, by its place in the network: no arrays in here."""
+    """The place of one weight matrix in a network. It holds no arrays.
+
+    Attributes
+    ----------
+    name : str
+        The name by which priors, weights and scales refer to it: `layers.0`.
+    path : tuple
+        The path to its layer, as `jax.tree_util` has it.
+    layer_type : str
+        The name of the layer's class.
+    rule : LayerRule
+        How scales act on the weight.
+    shape : tuple of int
+        The shape of the weight.
+    num_rows : int
+        The number of rows: units of the layer's input.
+
+    Examples
+    --------
+    >>> site = sx.networks.find_sites(net)[0]
+    >>> site.name, site.layer_type, site.shape, site.num_rows
+    ('layers.0', 'Linear', (8, 3), 3)
+    >>> site.weight(net).shape
+    (8, 3)
+    """
 
     name: str
     path: tuple[Any, ...]
@@ -36,7 +60,28 @@ class Site:
 
 
 def find_sites(network: PyTree) -> tuple[Site, ...]:
-    """All sites, in the order in which the network holds them."""
+    """The weight matrices of a network that a prior can be put on.
+
+    Parameters
+    ----------
+    network : PyTree
+        Any network of Equinox modules, lists, tuples and dicts.
+
+    Returns
+    -------
+    tuple of Site
+        All sites, in the order in which the network holds them.
+
+    Raises
+    ------
+    ValueError
+        If a rule does not fit its layer.
+
+    Examples
+    --------
+    >>> [site.name for site in sx.networks.find_sites(net)]
+    ['layers.0', 'layers.1', 'layers.2']
+    """
     entries, _ = jax.tree_util.tree_flatten_with_path(network, is_leaf=lambda x: bool(rules_for(x)))
     sites = []
     for path, layer in entries:
@@ -77,7 +122,7 @@ def path_name(path: tuple[Any, ...]) -> str:
 
 
 def at_path(tree: PyTree, path: tuple[Any, ...]) -> Any:
-    """What stands at a path that `jax.tree_util` gave."""
+    """The part of a tree at a path that `jax.tree_util` gave."""
     for key in path:
         by_attribute = isinstance(key, jax.tree_util.GetAttrKey)
         tree = getattr(tree, key.name) if by_attribute else tree[_step(key)]
@@ -88,4 +133,6 @@ def _step(key: Any) -> Any:
     for field in ("name", "idx", "key"):
         if hasattr(key, field):
             return getattr(key, field)
-    raise ValueError(f"Networks are Equinox modules, lists, tuples and dicts; {key!r} is of none.")
+    raise ValueError(
+        f"Networks are Equinox modules, lists, tuples and dicts; {key!r} is a key of none of them."
+    )

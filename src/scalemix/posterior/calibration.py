@@ -1,10 +1,10 @@
-"""Intervals that hold what they promise, by rows that training did not see.
+"""Intervals calibrated on rows that training did not see.
 
 A target's normal score is the normal quantile of its `cdf`. Over many rows the scores have a spread
-of one if intervals are right, less if they are too wide and more if too narrow. One number, the
-spread on held-out rows, says at which level to take an interval so that it covers what it should.
-Few rows tell a spread badly, so that some more are added as if they had been right. Densities stay
-what they are.
+of one if intervals are right, a smaller one if they are too wide, and a larger one if they are too
+narrow. This one number, measured on held-out rows, says at which level to take an interval so that
+it covers as much as it should. Few rows measure a spread poorly, so some rows with the right spread
+are added to them. Densities stay as they are.
 """
 
 import math
@@ -13,14 +13,14 @@ from statistics import NormalDist
 import numpy as np
 
 NORMAL = NormalDist()
-# Normal scores beyond this are counted as this: a cdf in single precision tells no more.
+# Normal scores beyond this are cut to it: a cdf in single precision has no digits there.
 LARGEST_SCORE = 5.0
-# So many rows with a spread of one are added to those that were held out.
+# This many rows with a spread of one are added to those that were held out.
 ROWS_BELIEVED = 50
 
 
 def score_spread(cdf_values: np.ndarray, weight: np.ndarray) -> float:
-    """The root mean square of the normal scores of targets, from their `cdf`, drawn towards one."""
+    """The root mean square of the targets' normal scores, from their `cdf`, shrunk towards one."""
     least, most = NORMAL.cdf(-LARGEST_SCORE), NORMAL.cdf(LARGEST_SCORE)
     squares = [NORMAL.inv_cdf(value) ** 2 for value in np.clip(cdf_values, least, most).tolist()]
     total = np.average(squares, weights=weight) * len(squares)
@@ -28,9 +28,10 @@ def score_spread(cdf_values: np.ndarray, weight: np.ndarray) -> float:
 
 
 def tail_probability(probability: float, spread: float) -> float:
-    """The probability that the central interval which covers so much leaves out at either end.
+    """The probability beyond either end of the central interval that covers this probability.
 
-    Given the spread. As a tail it keeps its digits where what is covered rounds to one.
+    `spread` is that of the normal scores. A tail keeps its digits where the probability that is
+    covered rounds to one.
     """
     tail = 0.5 * (1 - probability)
     if spread == 1.0:

@@ -1,7 +1,7 @@
 """What a fit returns."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -12,40 +12,54 @@ from scalemix._random import check_key, side_key
 from scalemix.data.checks import check_inputs, inputs_as_seen
 from scalemix.data.scaling import Scaling
 from scalemix.model.model import Model
-from scalemix.posterior.networks import Ensemble, Networks
-from scalemix.posterior.predictive import Predictive, Regime
+from scalemix.posterior.history import History
+from scalemix.posterior.networks import AnyNetworks
+from scalemix.posterior.predictive import DrawSource, Predictive
 
 if TYPE_CHECKING:
     from scalemix.posterior.diagnostics import Diagnostics
     from scalemix.posterior.pruning import Pruned
     from scalemix.posterior.relevance import Relevance
 
-
-class History(NamedTuple):
-    """How the fit went. For an ensemble every array has a leading axis, the members."""
-
-    objective: np.ndarray
-    """Each step's objective, per datum."""
-    score: np.ndarray
-    """The held-out log-likelihood per datum after each chunk; empty if nothing was held out."""
-    recorded: dict[str, np.ndarray]
-    """What was recorded on request, one entry a chunk."""
+__all__ = ["History", "Posterior"]
 
 
 class Posterior(eqx.Module):
-    """What is believed about a network after the data.
+    """What is believed about a network after the data. `scalemix.fit` returns it.
 
-    `networks` draws from what is still uncertain; `model` holds what was learned.
+    Attributes
+    ----------
+    networks : AnyNetworks
+        The distribution over networks that predictions draw from.
+    model : Model
+        The model with what was learned in it; of an ensemble, that of the first member.
+    members : list of Posterior
+        The posteriors that predictions mix: those of an ensemble, or this one alone.
+    scaling : Scaling
+        The means and standard deviations by which inputs and targets were standardised.
+    history : History
+        How the fit went.
+    key : PRNGKeyArray
+        The key of predictions that are given none, so that these too can be repeated.
+    score_spread : float
+        The spread of normal scores on held-out rows, by which intervals are calibrated; one where
+        no rows were held out.
+
+    Examples
+    --------
+    >>> post
+    Posterior(Model(MLP, ARD on 3 sites, Gaussian), GaussianNetworks, after 50 steps)
+    >>> post.predict(x[:2]).mean.shape
+    (2,)
+    >>> len(post.members)
+    1
     """
 
-    networks: Networks | Ensemble
+    networks: AnyNetworks
     scaling: Scaling
     history: History
     key: PRNGKeyArray
-    """The key of predictions that are given none, so that they too are repeatable."""
     score_spread: float = 1.0
-    """The spread of normal scores on rows held out, by which intervals are calibrated; one where
-    none were."""
 
     @property
     def model(self) -> Model:
@@ -54,17 +68,17 @@ class Posterior(eqx.Module):
 
     @property
     def members(self) -> "list[Posterior]":
-        """The posteriors that predictions mix: those of an ensemble, or this one."""
-        if not isinstance(self.networks, Ensemble):
+        """The posteriors that predictions mix: those of an ensemble, or this one alone."""
+        if not self.networks.lead:
             return [self]
         return [
             Posterior(
-                self.networks.member(i),
+                networks,
                 self.scaling,
                 jax.tree.map(lambda values, i=i: values[i], self.history),
                 side_key(self.key, i),
             )
-            for i in range(self.networks.num_members)
+            for i, networks in enumerate(self.networks.members)
         ]
 
     def predict(
@@ -72,37 +86,90 @@ class Posterior(eqx.Module):
     ) -> Predictive:
         """The predictive distribution of the targets of some inputs.
 
-        Nothing is computed yet, and whatever is asked of the result is computed in blocks of rows:
-        memory is bounded whatever the numbers of rows and draws. Inputs and results are on the
-        scale of the data that were fitted. An ensemble's draws go round its members.
+        Nothing is computed yet; see `Predictive`.
+
+        Parameters
+        ----------
+        x : array_like
+            Inputs, one example a row, in the units of the data that were fitted.
+        num_draws : int, optional
+            How many networks to draw. By default one where the weights are certain, 100 where they
+            are not (an ensemble rounds up so that each member has as many), and for chains as many
+            as there are samples, up to 1,000. Draws go round the members of an ensemble, and round
+            the chains.
+        key : PRNGKeyArray, optional
+            The randomness of the draws; by default the posterior's own, so that predictions can be
+            repeated.
+
+        Returns
+        -------
+        Predictive
+            With `mean`, `std`, `epistemic`, `aleatoric`, `quantile`, `interval`, `log_prob`, `cdf`
+            and `sample`.
+
+        Examples
+        --------
+        >>> pred = post.predict(x, num_draws=20)
+        >>> pred.mean.shape, pred.num_draws
+        ((40,), 20)
         """
         num_draws = self.networks.default_draws if num_draws is None else num_draws
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
         key = self.key if key is None else check_key(key, "key")
-        networks = self.networks
-        regime = Regime(
-            networks, self.model.likelihood, self.scaling, key, self.score_spread,
-            networks.num_places,
-        )  # fmt: skip
         seen = inputs_as_seen(check_inputs(x, self.model), self.model, self.scaling)
-        return Predictive(regime, seen, num_draws)
+        source = DrawSource(self.networks, self.scaling, key, self.score_spread)
+        return Predictive(source, seen, num_draws)
 
     def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:
         """Write the posterior to one file, which `scalemix.load` reads.
 
-        Any earlier file is replaced at once, and survives if this fails. `metadata` is a dict of
-        what JSON holds, for `scalemix.storage.read` to give back. A network that is no
+        Any earlier file is replaced at once, and survives if this fails. A network that is not a
         `scalemix.networks.MLP` or `ResNet`, or has an activation that is not in `jax.nn`, is saved
         without its code: `load` then asks for `network=`, one of the same class and sizes.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            Where to write.
+        metadata : dict, optional
+            Anything that JSON holds, for `scalemix.storage.read` to give back.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from scalemix import storage
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.scalemix"
+        >>> post.save(path, metadata={"target": "price"})
+        >>> storage.info(path).metadata
+        {'target': 'price'}
         """
-        # Files know posteriors, so this one looks for them only when asked.
+        # Files know posteriors, so a posterior imports them only when it is asked.
         from scalemix.posterior.storage import write
 
         write(path, self, metadata)
 
     def relevance(self, *, threshold: float = 0.01) -> "Relevance":
-        """How much each input, hidden unit and layer matters, and which are switched off."""
+        """How much each input, hidden unit and layer matters, and which are switched off.
+
+        Parameters
+        ----------
+        threshold : float, default 0.01
+            The signal to noise below which a unit or a layer counts as off.
+
+        Returns
+        -------
+        Relevance
+            With `inputs`, `units` and `layers`; `print` shows a table.
+
+        Examples
+        --------
+        >>> relevance = post.relevance()
+        >>> relevance.inputs.shape
+        (3,)
+        >>> list(relevance.layers)
+        ['layers.0', 'layers.1', 'layers.2']
+        """
         from scalemix.posterior.relevance import find_relevance
 
         return find_relevance(self, threshold)
@@ -118,15 +185,42 @@ class Posterior(eqx.Module):
     ) -> "Pruned":
         """A smaller posterior, without the units and layers that are off, and a report.
 
-        What is off at this threshold is what `relevance` says. With `tolerance` it goes in order of
-        relevance, and only as long as the predictive mean at `x` changes by no more than that,
-        in units of its spread over the rows; `threshold=inf` then makes a candidate of everything.
-        What removed parts add whatever the input goes into the biases that remain.
+        What removed parts add regardless of the input goes into the biases that remain. Units are
+        taken out of `scalemix.networks.MLP` and `ResNet`, and of `equinox.nn.MLP`, which becomes a
+        `scalemix.networks.MLP`. For any other network there is `mask_only`.
 
-        Inputs that are off are still taken, and ignored; with `drop_inputs` the network takes only
-        the columns `report.inputs`. Units are taken out of `scalemix.networks.MLP` and `ResNet` and
-        of `equinox.nn.MLP`, which becomes the former. Any other network can have the weights of
-        what is off set to zero: `mask_only`.
+        Parameters
+        ----------
+        x : array_like, optional
+            Inputs to compare predictions at, before and after; needed for `tolerance`.
+        threshold : float, default 0.01
+            What counts as off, as in `relevance`.
+        tolerance : float, optional
+            How much the predictive mean at `x` may change, in units of its spread over the rows.
+            The least relevant parts then go first, and only as many as this allows.
+            `threshold=inf` makes everything a candidate.
+        mask_only : bool, default False
+            Set the weights of what is off to zero, and leave all shapes alone.
+        drop_inputs : bool, default False
+            Let the network take only the columns `report.inputs`. By default it still takes the
+            inputs that are off, and ignores them.
+
+        Returns
+        -------
+        Pruned
+            With `posterior`, `network` and `report`; `print` shows the report.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is of samples, or the network of a class that cannot be cut.
+
+        Examples
+        --------
+        >>> pruned = post.prune(x)
+        >>> before, after = pruned.report.num_parameters
+        >>> before >= after
+        True
         """
         from scalemix.posterior.pruning import prune
 
@@ -135,34 +229,90 @@ class Posterior(eqx.Module):
             drop_inputs=drop_inputs,
         )  # fmt: skip
 
-    # What follows is of posteriors that MCMC sampled; a `ValueError` says so of others. Imported
-    # here, because diagnostics stand above the posterior that they are made of.
+    # What follows is of posteriors that MCMC sampled; others raise a `ValueError` that says so.
+    # Diagnostics are made of posteriors, so they too are imported only when they are asked for.
 
     def diagnostics(self, x: Any = None) -> "Diagnostics":
-        """Whether the chains agree, in the function (at `x`, or some training inputs) and in the
-        weights, which a network does not identify. See `scalemix.posterior.diagnostics`.
+        """Whether the chains of `MCMC` agree, in the function and in the weights.
+
+        Parameters
+        ----------
+        x : array_like, optional
+            Inputs to compare the network's outputs at; by default a few of the training inputs.
+
+        Returns
+        -------
+        Diagnostics
+            R-hat, effective sample sizes, divergences, energy and acceptance; `print` shows them.
+
+        Raises
+        ------
+        ValueError
+            If the posterior was not sampled by `MCMC`.
+
+        Examples
+        --------
+        >>> post.diagnostics()
+        Traceback (most recent call last):
+            ...
+        ValueError: Only a posterior that MCMC sampled has chains: fit with method=scalemix.MCMC().
         """
         from scalemix.posterior.diagnostics import diagnose
 
         return diagnose(self, x)
 
     def to_arviz(self) -> Any:
-        """The samples and each step's statistics as an ArviZ `InferenceData`.
+        """The samples of `MCMC`, and each step's statistics, for ArviZ.
 
         Weights are those of the network, which sees inputs and targets as `scaling` makes them.
+
+        Returns
+        -------
+        arviz.InferenceData or xarray.DataTree
+            Whichever the installed version of ArviZ uses. It holds the weights of each site, its
+            scales as `site.group`, everything else that was learned by its name, and the
+            statistics of each step. Among these `lp` is the log density of data and unknowns, in
+            the coordinates that the chains moved in.
+
+        Raises
+        ------
+        ValueError
+            If the posterior was not sampled by `MCMC`.
+
+        Examples
+        --------
+        >>> import arviz as az  # doctest: +SKIP
+        >>> sampled = sx.fit(model, x, y, sx.MCMC(), key=key)  # doctest: +SKIP
+        >>> az.summary(sampled.to_arviz())  # doctest: +SKIP
         """
         from scalemix.posterior.diagnostics import to_arviz
 
         return to_arviz(self)
 
     def inclusion_probabilities(self) -> dict[str, dict[str, np.ndarray]]:
-        """The posterior probability of each Bernoulli scale to be on, by site and group."""
+        """The posterior probability of each Bernoulli scale to be on.
+
+        Returns
+        -------
+        dict
+            By site, and in it by group of scales, an array with one probability for each scale.
+
+        Raises
+        ------
+        ValueError
+            If the posterior was not sampled by `MCMC`, or its prior has no Bernoulli mixture.
+
+        Examples
+        --------
+        >>> spiky = sx.Model(net, sx.ARD(sx.Bernoulli(0.5)), sx.likelihoods.Gaussian())
+        >>> sampled = sx.fit(spiky, x, y, sx.MCMC(), key=key)  # doctest: +SKIP
+        >>> sampled.inclusion_probabilities()["layers.0"]["unit"]  # doctest: +SKIP
+        array([1.  , 0.13, 0.09], dtype=float32)
+        """
         from scalemix.posterior.diagnostics import inclusion_probabilities
 
         return inclusion_probabilities(self)
 
     def __repr__(self) -> str:
-        kind, steps = type(self.networks).__name__, self.history.objective.shape[-1]
-        if isinstance(self.networks, Ensemble):
-            kind = f"{self.networks.num_members} x {type(self.networks.stacked).__name__}"
-        return f"Posterior({self.model!r}, {kind}, after {steps} steps)"
+        steps = self.history.objective.shape[-1]
+        return f"Posterior({self.model!r}, {self.networks.title}, after {steps} steps)"

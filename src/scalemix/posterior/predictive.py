@@ -1,10 +1,9 @@
-"""Predictive distributions that stream over rows and draws."""
+"""Predictive distributions, computed when they are asked."""
 
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,57 +12,68 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._random import check_key
 from scalemix.data.checks import check_targets, targets_as_seen
 from scalemix.data.scaling import Scaling
-from scalemix.likelihoods import Likelihood
+from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
+from scalemix.posterior.networks import AnyNetworks, Drawn
+from scalemix.posterior.streaming import stream, too_far
 
-# Outputs held at a time, as a count of numbers: 32 MB in float32.
-OUTPUTS_AT_A_TIME = 8 * 1024**2
-ROWS_AT_A_TIME = 8192
-# Few rows are filled up to so many: one program for all of them, at no price that can be felt.
-LEAST_ROWS = 64
-# Draws go through the network side by side until they make up so many rows.
-ROWS_TOGETHER = 2048
-BISECTIONS = 60
-# Ends of distributions are looked for within sinh(FARTHEST) spreads: the square of that is still a
-# number in single precision.
-FARTHEST = 44.0
+__all__ = ["DrawSource", "Drawn", "Predictive"]
 
 
-class Drawn(NamedTuple):
-    """One draw: a network, and the likelihood that it was learned with."""
+class DrawSource(NamedTuple):
+    """Where the draws of a prediction come from, and the units that its targets are in."""
 
-    network: Any
-    likelihood: Likelihood
-
-
-class Regime(NamedTuple):
-    """Where outputs come from and what they mean."""
-
-    draw: Callable[[Array, PRNGKeyArray], Drawn]
-    """(index, key) -> one draw. An index is a place among what can be drawn from."""
-    likelihood: Likelihood
-    """The kind of likelihood, for its number of outputs and its type of target."""
+    networks: AnyNetworks
     scaling: Scaling
     key: PRNGKeyArray
     score_spread: float = 1.0
     """The spread of normal scores on held-out rows: see `scalemix.posterior.calibration`."""
-    num_places: int = 1
-    """How many indices there are before draws come round again."""
 
 
 class Predictive:
-    """The distribution of targets: the average of the likelihood over draws of the network.
+    """The distribution of the targets of some inputs: the likelihood averaged over draws.
 
-    `std` has two parts, `std^2 = epistemic^2 + aleatoric^2`: what more data could tell, and what
-    they could not. Arrays have one entry a row; for classes, one a row and class.
+    `Posterior.predict` makes it. Nothing is computed before it is asked, and then in blocks of
+    rows, so that memory is bounded. Results are in the units of the data that were fitted. For
+    classes, `mean` and the three deviations have one entry for each row and class; everything else
+    has one entry for each row.
+
+    Attributes
+    ----------
+    num_draws : int
+        How many draws of the network it averages over.
+    mean : numpy.ndarray
+        The mean of the target; for classes, their probabilities.
+    std : numpy.ndarray
+        The standard deviation of the target: `std**2 = epistemic**2 + aleatoric**2`.
+    epistemic : numpy.ndarray
+        The part of `std` from not knowing the network, which more data could reduce: the spread of
+        the networks' means.
+    aleatoric : numpy.ndarray
+        The part of `std` that the likelihood has under every network, which more data could not
+        reduce.
+
+    Examples
+    --------
+    >>> pred = post.predict(x[:5])
+    >>> pred.mean.shape
+    (5,)
+    >>> np.allclose(pred.std**2, pred.epistemic**2 + pred.aleatoric**2)
+    True
+    >>> lower, upper = pred.interval(0.9)
+    >>> bool((lower < upper).all())
+    True
     """
 
     # Inputs come as the network sees them, standardised if it wants them so.
-    def __init__(self, regime: Regime, x: np.ndarray, num_draws: int, indices: Array | None = None):
+    def __init__(
+        self, source: DrawSource, x: np.ndarray, num_draws: int, indices: Array | None = None
+    ):
         self.num_draws = num_draws
-        # One after the other, so that all places have their share, unless said otherwise.
+        # Without indices draws take one place after the other, so that all have their share.
         self._indices = jnp.arange(num_draws) if indices is None else indices
-        self._regime, self._x = regime, x
+        self._source, self._x = source, x
+        self._likelihood = source.networks.model.likelihood
         self._float = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else np.float32
 
     def __len__(self) -> int:
@@ -72,262 +82,225 @@ class Predictive:
     @property
     def mean(self) -> np.ndarray:
         """The mean of the target; for classes, their probabilities."""
-        return self._moments[0] * self._regime.scaling.y_scale + self._regime.scaling.y_mean
+        return self._in_units(self._moments[0])
 
     @property
     def std(self) -> np.ndarray:
         """The standard deviation of the target."""
-        return np.sqrt(self._moments[1] + self._moments[2]) * self._regime.scaling.y_scale
+        return np.sqrt(self._moments[1] + self._moments[2]) * self._source.scaling.y_scale
 
     @property
     def epistemic(self) -> np.ndarray:
-        """The part of `std` from not knowing the network: the spread of its means."""
-        return np.sqrt(self._moments[1]) * self._regime.scaling.y_scale
+        """The part of `std` from not knowing the network: the spread of the networks' means."""
+        return np.sqrt(self._moments[1]) * self._source.scaling.y_scale
 
     @property
     def aleatoric(self) -> np.ndarray:
         """The part of `std` that the likelihood has under every network."""
-        return np.sqrt(self._moments[2]) * self._regime.scaling.y_scale
+        return np.sqrt(self._moments[2]) * self._source.scaling.y_scale
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, ...]:
-        found = self._stream(_moments)
-        # The variance of single targets may be infinite; their means and the spread of these not.
-        lost = np.argwhere(~np.isfinite(found[0] + found[1]))
+        moments = self._stream(statistics.moments)
+        # Targets may have an infinite variance; their means, and the spread of these, may not.
+        lost = np.argwhere(~np.isfinite(moments[0] + moments[1]))
         if len(lost):
-            raise ValueError(_too_far("mean", lost[0][0]))
-        return found
+            raise ValueError(too_far("mean", lost[0][0]))
+        return moments
 
     def log_prob(self, y: Any) -> np.ndarray:
-        """`log (1/S) sum_s p(y | x, W_s)` for each row: a log density, or a log mass."""
-        (value,) = self._stream(_log_prob, self._targets(y))
-        return value - np.log(self._regime.scaling.y_scale)
+        """The log density, or log mass, of each row's target: `log (1/S) sum_s p(y | x, W_s)`.
+
+        Parameters
+        ----------
+        y : array_like
+            One target for each row, in the units of the data; classes are counted from 0.
+
+        Returns
+        -------
+        numpy.ndarray
+            One value for each row.
+
+        Examples
+        --------
+        >>> post.predict(x).log_prob(y).shape
+        (40,)
+        """
+        (value,) = self._stream(statistics.log_prob, self._targets(y))
+        return value - np.log(self._source.scaling.y_scale)
 
     def cdf(self, y: Any) -> np.ndarray:
-        """The probability of a target at or below y, for each row."""
-        return self._stream(_cdf, self._targets(y))[0]
+        """The probability of a target at or below `y`, at each row.
+
+        Parameters
+        ----------
+        y : array_like
+            One value for each row, in the units of the data.
+
+        Returns
+        -------
+        numpy.ndarray
+            One probability for each row.
+
+        Raises
+        ------
+        ValueError
+            For classes, which have no order.
+
+        Examples
+        --------
+        >>> pred = post.predict(x)
+        >>> below = pred.cdf(pred.quantile(0.25))
+        >>> np.allclose(below, 0.25, atol=1e-3)
+        True
+        """
+        return self._stream(statistics.cdf, self._targets(y))[0]
 
     def quantile(self, q: float) -> np.ndarray:
-        """The value that a target exceeds with probability 1 - q, for each row."""
+        """The value that a target exceeds with probability `1 - q`, at each row.
+
+        Parameters
+        ----------
+        q : float
+            The level, in (0, 1).
+
+        Returns
+        -------
+        numpy.ndarray
+            One value for each row, in the units of the data.
+
+        Raises
+        ------
+        ValueError
+            For classes, which have no order, and for a level outside (0, 1).
+
+        Examples
+        --------
+        >>> pred = post.predict(x)
+        >>> bool((pred.quantile(0.1) < pred.quantile(0.9)).all())
+        True
+        """
         if not (isinstance(q, float | np.floating) and 0 < q < 1):
             raise ValueError(f"A quantile's level is one number in (0, 1), got {q!r}.")
         return self._end(1 - q, upper=True) if q > 0.5 else self._end(q, upper=False)
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """The lower and upper ends of the central interval of this probability.
+        """The lower and upper ends of the central interval of some probability, at each row.
 
-        Where a part of the data was held out to choose settings (`fit_stacked`, the estimators), it
-        is the interval that would have covered so many of the targets there: somewhat wider or
-        narrower than the quantiles of the distribution say. See `scalemix.posterior.calibration`.
+        Where rows were held out to choose settings (`fit_stacked`, the estimators), the interval is
+        the one that would have covered this share of their targets: somewhat wider or narrower than
+        the quantiles of the distribution. See `scalemix.posterior.calibration`.
+
+        Parameters
+        ----------
+        probability : float, default 0.9
+            How much the interval is to cover, in (0, 1).
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            The lower ends and the upper ends, one for each row.
+
+        Raises
+        ------
+        ValueError
+            For classes, which have no order, and for a probability outside (0, 1).
+
+        Examples
+        --------
+        >>> lower, upper = post.predict(x).interval(0.5)
+        >>> lower.shape, upper.shape
+        ((40,), (40,))
         """
         if not 0 < probability < 1:
             raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
-        tail = tail_probability(probability, self._regime.score_spread)
+        tail = tail_probability(probability, self._source.score_spread)
         return self._end(tail, upper=False), self._end(tail, upper=True)
 
     def _end(self, tail: float, *, upper: bool) -> np.ndarray:
         """The value beyond which a target lies with this probability, above or below."""
-        # Less than the least number tells no end from another.
+        # Below the smallest number of the type, one tail cannot be told from another.
         tails = np.full(len(self), max(tail, jnp.finfo(self._float).tiny), self._float)
-        (value,) = self._stream(_upper_end if upper else _lower_end, tails)
-        return value * self._regime.scaling.y_scale + self._regime.scaling.y_mean
+        end = statistics.upper_end if upper else statistics.lower_end
+        return self._in_units(self._stream(end, tails)[0])
 
     def absolute_error(self, y: Any) -> np.ndarray:
-        """`mean_s |y - f_s(x)|` for each row: the error of single draws, not of their mean."""
-        if self._regime.likelihood.num_outputs > 1 and self._regime.likelihood.discrete:
+        """The mean absolute error of single draws at each row, `(1/S) sum_s |y - f_s(x)|`.
+
+        Parameters
+        ----------
+        y : array_like
+            One target for each row, in the units of the data.
+
+        Returns
+        -------
+        numpy.ndarray
+            One error for each row. It is not the error of the predictive mean, which is smaller.
+
+        Raises
+        ------
+        ValueError
+            For classes, between which there are no distances.
+
+        Examples
+        --------
+        >>> pred = post.predict(x)
+        >>> bool((pred.absolute_error(y) >= abs(y - pred.mean) - 1e-5).all())
+        True
+        """
+        if self._likelihood.mean_shape:
             raise ValueError("Classes have no distances: there is no absolute error.")
-        return self._stream(_absolute_error, self._targets(y))[0] * self._regime.scaling.y_scale
+        errors = self._stream(statistics.absolute_error, self._targets(y))[0]
+        return errors * self._source.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
-        """Targets, `(num, rows)`, each along the first axis of a network drawn anew.
+        """Targets drawn from the predictive distribution.
 
-        Draws are independent: that of an ensemble is of a member chosen at random, and that of
-        chains of any of their samples.
+        Each sample draws a network anew and with it a target for every row. The networks are
+        independent: that of an ensemble is of a member chosen at random, that of chains any of
+        their samples.
+
+        Parameters
+        ----------
+        key : PRNGKeyArray
+            The randomness, such as `jax.random.key(0)`.
+        num : int, default 1
+            How many samples to draw.
+
+        Returns
+        -------
+        numpy.ndarray
+            Targets of the shape `(num, rows)`, in the units of the data.
+
+        Examples
+        --------
+        >>> post.predict(x).sample(key, 3).shape
+        (3, 40)
         """
         key = check_key(key, "key")
         if num < 1:
             raise ValueError(f"num must be at least 1, got {num}.")
         place_key, network_key, target_key = jax.random.split(key, 3)
-        places = jax.random.randint(place_key, (num,), 0, self._regime.num_places)
-        draws = Predictive(self._regime._replace(key=network_key), self._x, num, places)
-        sampler = _Sampler(target_key)
-        (samples,) = draws._stream(sampler, np.arange(len(self), dtype=np.uint32))
-        scaling = self._regime.scaling
-        # Draws first in the result, rows second, as in the objectives.
-        moved = np.moveaxis(samples, 1, 0)
-        if not self._regime.likelihood.continuous_units:
-            return moved
-        return moved * scaling.y_scale + scaling.y_mean
+        num_places = self._source.networks.num_places
+        places = jax.random.randint(place_key, (num,), 0, num_places)
+        draws = Predictive(self._source._replace(key=network_key), self._x, num, places)
+        rows = np.arange(len(self), dtype=np.uint32)
+        (by_row,) = draws._stream(statistics.Sampler(target_key), rows)
+        samples = np.moveaxis(by_row, 1, 0)
+        return self._in_units(samples) if self._likelihood.continuous_units else samples
+
+    def _in_units(self, values: np.ndarray) -> np.ndarray:
+        """Targets as the likelihood sees them, in the units of the data."""
+        return values * self._source.scaling.y_scale + self._source.scaling.y_mean
 
     def _targets(self, y: Any) -> np.ndarray:
-        y = check_targets(y, self._regime.likelihood)
+        y = check_targets(y, self._likelihood)
         if len(y) != len(self):
             raise ValueError(f"y has {len(y)} rows, the prediction {len(self)}.")
-        return targets_as_seen(y, self._regime.scaling, self._float)
+        return targets_as_seen(y, self._source.scaling, self._float)
 
     def _stream(self, statistic: Callable[..., Any], *by_row: np.ndarray) -> tuple[np.ndarray, ...]:
-        """A statistic of all draws' outputs, block of rows by block of rows."""
-        regime, total = self._regime, len(self)
-        cap = OUTPUTS_AT_A_TIME // (self.num_draws * regime.likelihood.num_outputs)
-        block = max(
-            1, min(cap, ROWS_AT_A_TIME, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length()))
-        )
-        results = []
-        for start in range(0, max(total, 1), block):
-            rows = slice(start, start + block)
-            x = self._x[rows]
-            # One shape for every block: the last is filled up and cut again.
-            fill = block - len(x)
-            x, *beside = (
-                np.concatenate([a, np.zeros((fill, *a.shape[1:]), a.dtype)])
-                for a in (x, *(a[rows] for a in by_row))
-            )
-            drawn = _outputs(
-                regime.draw, regime.likelihood.num_outputs, self._indices, regime.key, x
-            )
-            lost = np.asarray(_lost(drawn[1]))[: block - fill]
-            if lost.any():
-                raise ValueError(_too_far("network's output", start + int(np.argmax(lost))))
-            found = _summarise(statistic, *drawn, *beside)
-            # Double precision from here on, where targets are shifted back to their own units.
-            results.append([_widen(np.asarray(value)[: block - fill]) for value in found])
-        return tuple(np.concatenate(parts) for parts in zip(*results, strict=True))
-
-
-def _too_far(what: str, row: int) -> str:
-    return (
-        f"The {what} at row {row} of x is beyond what single precision holds: the row lies too far "
-        f"from all that the network was trained on. Look at the units of its inputs, or remove it."
-    )
-
-
-@jax.jit
-def _lost(outputs: Array) -> Array:
-    """For each row, whether an output is not finite, or its square would not be."""
-    return jnp.any(~(jnp.abs(outputs) <= jnp.sqrt(jnp.finfo(outputs.dtype).max)), axis=(0, 2))
-
-
-def _widen(values: np.ndarray) -> np.ndarray:
-    return values.astype(np.float64) if jnp.issubdtype(values.dtype, jnp.floating) else values
-
-
-# Two programs and not one: that of the networks, which is long to compile, serves all statistics.
-
-
-@eqx.filter_jit
-def _outputs(draw, num_outputs: int, indices: Array, key, x: Any) -> "tuple[_Draws, Array]":
-    """The likelihoods and outputs of all draws. Draws are the same for every block."""
-
-    def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
-        network, likelihood = draw(*place)
-        outputs = jax.vmap(network)(x).reshape(x.shape[0], num_outputs)
-        return outputs, eqx.filter(likelihood, eqx.is_array)
-
-    num_draws = len(indices)
-    places = indices, jax.random.split(key, num_draws)
-    together = _group(num_draws, max(1, ROWS_TOGETHER // max(x.shape[0], 1)))
-    outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
-    fixed = eqx.filter(draw(places[0][0], places[1][0]).likelihood, eqx.is_array, inverse=True)
-    return _Draws(varying, fixed), outputs
-
-
-def _group(num_draws: int, most: int) -> int:
-    """How many draws go together: a remainder, if there is one, is compiled a second time."""
-    most = min(num_draws, most)
-    whole = next(size for size in range(most, 0, -1) if num_draws % size == 0)
-    return whole if 2 * whole >= most else most
-
-
-@eqx.filter_jit
-def _summarise(statistic, draws: "_Draws", outputs: Array, *by_row: Any):
-    """The statistic for one block of rows."""
-    return jax.vmap(
-        lambda out, *rest: statistic(draws, out, *rest), in_axes=(1, *[0] * len(by_row))
-    )(outputs, *by_row)
-
-
-class _Draws(NamedTuple):
-    """The likelihoods of all draws, what varies among them on a leading axis."""
-
-    varying: Any
-    fixed: Any
-
-    @property
-    def kind(self) -> Likelihood:
-        return eqx.combine(jax.tree.map(lambda leaf: leaf[0], self.varying), self.fixed)
-
-    def each(self, function: Callable[..., Array], *by_draw: Array) -> Array:
-        """`function(likelihood, ...)` for each draw."""
-        return jax.vmap(lambda v, *rest: function(eqx.combine(v, self.fixed), *rest))(
-            self.varying, *by_draw
-        )
-
-
-# What follows is of one row: `outputs[s]` is draw s.
-
-
-def _moments(draws: _Draws, outputs: Array) -> tuple[Array, Array, Array]:
-    means = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
-    variances = draws.each(lambda likelihood, out: likelihood.variance(out), outputs)
-    return jnp.mean(means, axis=0), jnp.var(means, axis=0), jnp.mean(variances, axis=0)
-
-
-def _log_prob(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
-    values = draws.each(lambda likelihood, out: likelihood.log_prob(out, y), outputs)
-    return (jax.nn.logsumexp(values) - jnp.log(values.shape[0]),)
-
-
-def _cdf(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
-    return (jnp.mean(draws.each(lambda likelihood, out: likelihood.cdf(out, y), outputs)),)
-
-
-def _absolute_error(draws: _Draws, outputs: Array, y: Array) -> tuple[Array]:
-    means = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
-    return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - means)),)
-
-
-def _lower_end(draws: _Draws, outputs: Array, tail: Array) -> tuple[Array]:
-    """The root of `cdf(y) = tail`."""
-    return _root(draws, outputs, lambda y: _cdf(draws, outputs, y)[0] < tail)
-
-
-def _upper_end(draws: _Draws, outputs: Array, tail: Array) -> tuple[Array]:
-    """The root of `sf(y) = tail`: near one a cdf in single precision tells nothing any more."""
-
-    def above(y: Array) -> Array:
-        return jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
-
-    return _root(draws, outputs, lambda y: above(y) > tail)
-
-
-def _root(draws: _Draws, outputs: Array, is_low: Callable[[Array], Array]) -> tuple[Array]:
-    """Where `is_low` ceases to hold, by bisection."""
-    mean, between, within = _moments(draws, outputs)
-    spread = jnp.sqrt(between + within)
-    spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
-
-    # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
-    def at(u: Array) -> Array:
-        return mean + spread * jnp.sinh(u)
-
-    def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        low_there = is_low(at(middle))
-        return jnp.where(low_there, middle, low), jnp.where(low_there, high, middle)
-
-    ends = jnp.full_like(mean, -FARTHEST), jnp.full_like(mean, FARTHEST)
-    low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
-    if draws.kind.discrete:
-        return (jnp.floor(at(high) + 1e-3),)
-    return (at(0.5 * (low + high)),)
-
-
-class _Sampler(eqx.Module):
-    """A target for each draw, with randomness of its own for each row."""
-
-    key: PRNGKeyArray
-
-    def __call__(self, draws: _Draws, outputs: Array, row: Array) -> tuple[Array]:
-        keys = jax.random.split(jax.random.fold_in(self.key, row), outputs.shape[0])
-        return (draws.each(lambda lik, out, k: lik.sample(out, key=k), outputs, keys),)
+        """A statistic of all draws' outputs at each row."""
+        num_outputs = self._likelihood.num_outputs
+        networks, key = self._source.networks, self._source.key
+        return stream(statistic, networks, num_outputs, self._indices, key, self._x, *by_row)

@@ -1,45 +1,48 @@
 """What a network turned out to need: its inputs, its hidden units, its layers.
 
-Two measures, for a row of weights (all that one unit sends out) or for a whole layer:
-
-    share            its part of the prior variance, `v_r / sum_r v_r`; of a posterior without
-                     scales of its own, of `E[w^2]`
-    signal to noise  `sum mu^2 / sum sigma^2`: what is known of the weights against what is not
-
-The rule: a unit is **off** if its signal to noise is below a threshold, 0.01 unless said otherwise,
-or if its weights are all but zero beside those of the others. A layer whose units have scales is
-off if all its units are; any other layer if it is so as a whole.
+`relevance_rule` has the measures, and the rule of what is off.
 """
 
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jaxtyping import Array
 
-from scalemix.model.model import Model, find_input
-from scalemix.networks.placing import sum_rows
+from scalemix._text import text_table
+from scalemix.model.inputs import find_input
+from scalemix.model.model import Model
 from scalemix.networks.readers import input_sites, output_sites
-from scalemix.networks.sites import Site, find_sites
-from scalemix.posterior.networks import Networks, WeightMoments
+from scalemix.networks.sites import find_sites
 from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.relevance_rule import measure_sites
 
 __all__ = [
     "Measure",
     "Relevance",
 ]
 
-# Beside the mean of a layer: a row with less than this of E[w^2] carries nothing.
-NEGLIGIBLE = 1e-6
-
 
 class Measure(NamedTuple):
-    """One number for each input; by site, for each unit whose weights the site holds and for the
-    layer. In an ensemble, and of several chains, inputs and layers are averages over members or
-    chains; units, which have nothing to do with those of other members or chains, have a leading
-    axis. Where it cannot be told which weights read the inputs, there are no inputs here.
+    """One measure of all inputs, hidden units and layers.
+
+    Units of different members, or chains, have nothing to do with one another; inputs and layers
+    have. So the former are listed for each member and the latter are averaged.
+
+    Attributes
+    ----------
+    inputs : numpy.ndarray
+        One number for each input; empty where it cannot be told which weights read the inputs.
+    units : dict of str to numpy.ndarray
+        One number for each hidden unit, by the site that holds its outgoing weights. Of an
+        ensemble, or of several chains, there is a leading axis of members or chains.
+    layers : dict of str to float
+        One number for each layer, by site.
+
+    Examples
+    --------
+    >>> post.relevance().signal_to_noise.inputs.shape
+    (3,)
     """
 
     inputs: np.ndarray
@@ -49,32 +52,64 @@ class Measure(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Relevance:
-    """How much inputs, hidden units and layers matter. `inputs`, `units`, `layers` are shares."""
+    """How much inputs, hidden units and layers matter. `Posterior.relevance` makes it.
+
+    Attributes
+    ----------
+    inputs : numpy.ndarray
+        Each input's share of the prior variance of the layers that read the inputs.
+    units : dict of str to numpy.ndarray
+        Each hidden unit's share of the prior variance of the layer that reads it, by site.
+    layers : dict of str to float
+        Each layer's share of the prior variance, per weight.
+    share : Measure
+        The three above, as one.
+    signal_to_noise : Measure
+        What is known of the weights against what is not, for inputs, units and layers.
+    units_on : dict of str to numpy.ndarray
+        Which units are on, by the site that holds their outgoing weights; laid out as `units`.
+    layers_on : dict of str to numpy.ndarray
+        Which layers are on: one entry for each member of an ensemble, or each chain.
+    effective_width : dict of str to float
+        How many hidden units are on, by the site that holds their outgoing weights.
+    effective_depth : float
+        How many of `hidden_layers` are on; NaN where these cannot be told.
+    threshold : float
+        The signal to noise below which a unit or a layer counts as off.
+    hidden_layers : tuple of str
+        The layers under the prior, without those that the output is read from.
+    remarks : tuple of str
+        What could not be told, and why.
+
+    Examples
+    --------
+    >>> relevance = post.relevance()
+    >>> round(float(relevance.inputs.sum()), 3)
+    1.0
+    >>> relevance.units["layers.1"].shape
+    (8,)
+    >>> relevance.hidden_layers
+    ('layers.0', 'layers.1')
+    """
 
     share: Measure
     signal_to_noise: Measure
     units_on: dict[str, np.ndarray]
-    """Which units are on, by the site that holds their outgoing weights; laid out as `units`."""
     layers_on: dict[str, np.ndarray]
-    """Which layers are on; one entry a member of an ensemble, or a chain."""
     effective_width: dict[str, float]
-    """How many hidden units are on, by the site that holds their outgoing weights."""
     effective_depth: float
-    """How many layers are on, of `hidden_layers`; not a number where these cannot be told."""
     threshold: float
     hidden_layers: tuple[str, ...] = ()
-    """The layers under the prior but for those that the output is read from."""
     remarks: tuple[str, ...] = ()
-    """What could not be told, and why."""
 
     @property
     def inputs(self) -> np.ndarray:
-        """Each input's share of the prior variance of the layers that read it."""
+        """Each input's share of the prior variance of the layers that read the inputs."""
         return self.share.inputs
 
     @property
     def units(self) -> dict[str, np.ndarray]:
-        """Each hidden unit's share of the prior variance of the layer that reads it."""
+        """Each hidden unit's share of the prior variance of the layer that reads it, by site."""
         return self.share.units
 
     @property
@@ -83,28 +118,47 @@ class Relevance:
         return self.share.layers
 
     def table(self, names: Sequence[str] | None = None, *, top: int = 20) -> str:
-        """The leading inputs, with these names, most relevant first; and all layers.
+        """A text table of the leading inputs, the most relevant first, and of all layers.
 
         Where it cannot be told which weights read the inputs, the table says so.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            What to call the inputs; by default they are numbered.
+        top : int, default 20
+            How many inputs to show.
+
+        Returns
+        -------
+        str
+            The table.
+
+        Examples
+        --------
+        >>> table = post.relevance().table(["a", "b", "c"], top=1)
+        >>> table.splitlines()[2]
+        '... and 2 inputs more'
         """
         if names is None or not len(self.inputs):
             names = [f"input {i}" for i in range(len(self.inputs))]
         if len(names) != len(self.inputs):
             raise ValueError(f"There are {len(self.inputs)} inputs and {len(names)} names.")
         order = np.argsort(-self.inputs, kind="stable")
-        width = max(map(len, [*names, *self.layers]))
-        lines = [f"{'':{width}}  share  signal/noise"]
+        rows: list[tuple[str, ...]] = [("", "share", "signal/noise")]
         for i in order[:top]:
             noise = self.signal_to_noise.inputs[i]
-            lines.append(f"{names[i]:{width}}  {self.inputs[i]:5.3f}  {noise:12.3g}")
-        if len(order) > top:
-            lines.append(f"... and {len(order) - top} inputs more")
+            rows.append((str(names[i]), f"{self.inputs[i]:.3f}", f"{noise:.3g}"))
+        num_above = len(rows)
         for name, share in self.layers.items():
             on = self.units_on[name]
-            shape = f"{np.sum(on) / len(self.layers_on[name]):g} of {on.shape[-1]} units on"
+            units = f"{np.sum(on) / len(self.layers_on[name]):g} of {on.shape[-1]} units on"
             off = "" if self.layers_on[name].any() else ", off"
             noise = self.signal_to_noise.layers[name]
-            lines.append(f"{name:{width}}  {share:5.3f}  {noise:12.3g}  {shape}{off}")
+            rows.append((name, f"{share:.3f}", f"{noise:.3g}", f"{units}{off}"))
+        lines = text_table(rows, "<>>")
+        if len(order) > top:
+            lines.insert(num_above, f"... and {len(order) - top} inputs more")
         if not np.isnan(self.effective_depth):
             lines.append(f"effective depth {self.effective_depth:g}")
         return "\n".join([*lines, *self.remarks])
@@ -113,30 +167,23 @@ class Relevance:
         return self.table()
 
 
-class SiteRelevance(NamedTuple):
-    """A site of one part of the networks: by row, and for all of it."""
-
-    row_variance: np.ndarray
-    row_ratio: np.ndarray
-    rows_on: np.ndarray
-    variance: float
-    ratio: float
-    on: bool
-
-
 def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
-    """The relevance of what a posterior's networks are made of."""
+    """The relevance of a posterior's inputs, units and layers; see `Posterior.relevance`."""
     if not threshold >= 0:
         raise ValueError(f"threshold must not be negative, got {threshold}.")
     parts = posterior.networks.parts
     model = parts[0].model
-    found = [measure_sites(part, threshold) for part in parts]
+    measured = [measure_sites(part, threshold) for part in parts]
     readers, hidden, remarks = _places(model)
 
     def collect(by_row: str, whole: str, share: bool) -> Measure:
-        rows = {s.name: np.stack([getattr(m[s.name], by_row) for m in found]) for s in model.sites}
-        layers = {s.name: np.array([getattr(m[s.name], whole) for m in found]) for s in model.sites}
-        inputs = np.sum([rows[name] for name in readers] or np.zeros((1, len(found), 0)), axis=0)
+        rows = {
+            s.name: np.stack([getattr(m[s.name], by_row) for m in measured]) for s in model.sites
+        }
+        layers = {
+            s.name: np.array([getattr(m[s.name], whole) for m in measured]) for s in model.sites
+        }
+        inputs = np.sum([rows[name] for name in readers] or np.zeros((1, len(measured), 0)), axis=0)
         if share:
             total = sum(layers.values())
             layers = {name: _share(value, total) for name, value in layers.items()}
@@ -145,16 +192,16 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         units = {name: value for name, value in rows.items() if name not in readers}
         return Measure(
             inputs.mean(axis=0),
-            {name: value if len(found) > 1 else value[0] for name, value in units.items()},
+            {name: value if len(measured) > 1 else value[0] for name, value in units.items()},
             {name: float(value.mean()) for name, value in layers.items()},
         )
 
-    rows_on = {s.name: np.stack([m[s.name].rows_on for m in found]) for s in model.sites}
-    layers_on = {s.name: np.array([m[s.name].on for m in found]) for s in model.sites}
+    rows_on = {s.name: np.stack([m[s.name].rows_on for m in measured]) for s in model.sites}
+    layers_on = {s.name: np.array([m[s.name].on for m in measured]) for s in model.sites}
     return Relevance(
         share=collect("row_variance", "variance", True),
         signal_to_noise=collect("row_ratio", "ratio", False),
-        units_on={n: on if len(found) > 1 else on[0] for n, on in rows_on.items()},
+        units_on={n: on if len(measured) > 1 else on[0] for n, on in rows_on.items()},
         layers_on=layers_on,
         effective_width={
             name: float(on.sum(axis=1).mean())
@@ -173,7 +220,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
 def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str, ...]]:
     """The sites that read the inputs, those that the output is not read from, and remarks.
 
-    No readers, and `None`, where it cannot be told.
+    Where it cannot be told, there are no readers, and `None` in place of the others.
     """
     network, sites, remarks = model.network, find_sites(model.network), []
     example = find_input(network, sites, model.example)
@@ -195,46 +242,6 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     )
 
 
-def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
-    """What the rule says of each site of one part of the networks."""
-    model, moments = networks.model, networks.weight_moments()
-    return {s.name: _measure_site(model, s, moments[s.name], threshold) for s in model.sites}
-
-
-def _measure_site(
-    model: Model, site: Site, moments: WeightMoments, threshold: float
-) -> SiteRelevance:
-    layer = site.layer(model.network)
-    signal, noise, prior = (
-        _rows(site, layer, values)
-        for values in (moments.mean**2, moments.variance, moments.prior_variance)
-    )
-    counts = _rows(site, layer, np.ones(site.shape))
-    per_weight = (signal + noise) / counts
-    typical = np.average(per_weight, weights=counts)
-    rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
-    ratio = float(_ratio(signal.sum(), noise.sum()))
-    by_unit = "unit" in model.structures[site.name].groups
-    return SiteRelevance(
-        row_variance=prior / counts,
-        row_ratio=_ratio(signal, noise),
-        rows_on=rows_on,
-        variance=float(prior.sum() / counts.sum()),
-        ratio=ratio,
-        on=bool(rows_on.any() if by_unit else ratio >= threshold and typical > 0),
-    )
-
-
-def _rows(site: Site, layer: Any, values: Array | np.ndarray) -> np.ndarray:
-    return np.asarray(sum_rows(site, layer, jax.numpy.asarray(values, float)), np.float64)
-
-
 def _share(values: np.ndarray, total: Any) -> np.ndarray:
-    # Of nothing, as a pruned layer is, nothing has a share.
+    # A pruned layer has no variance at all, and nothing has a share of it.
     return values / np.where(total == 0, 1.0, total)
-
-
-def _ratio(signal: Any, noise: Any) -> np.ndarray:
-    # No noise at all is certainty; nothing at all is no signal.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.asarray(signal) > 0, np.divide(signal, noise), 0.0)

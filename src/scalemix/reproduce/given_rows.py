@@ -19,7 +19,6 @@ from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from scalemix.data.batches import Data
 from scalemix.model.model import Model
-from scalemix.networks.placing import expand_scales
 from scalemix.posterior.networks import Networks, WeightMoments
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Drawn
@@ -47,16 +46,13 @@ class KeptNoise(Networks):
         return Drawn(self.model.with_scales(scales), self.model.likelihood)
 
     def weight_moments(self) -> dict[str, WeightMoments]:
-        found = {}
-        for site in self.model.sites:
-            layer = site.layer(self.model.network)
-            z = site.weight(self.model.network)
-            w = jax.vmap(lambda s, site=site, layer=layer: expand_scales(site, layer, s))(
-                self.scales[site.name]
-            ) * jnp.expand_dims(z, 0)
+        moments = {}
+        for prior in self.model.site_priors:
+            xi = jax.vmap(prior.expand)(self.scales[prior.name])
+            w = xi * jnp.expand_dims(prior.weight, 0)
             square = jnp.mean(w**2, axis=0)
-            found[site.name] = WeightMoments(jnp.mean(w, axis=0), jnp.var(w, axis=0), square)
-        return found
+            moments[prior.name] = WeightMoments(jnp.mean(w, axis=0), jnp.var(w, axis=0), square)
+        return moments
 
 
 def given_rows(posterior: Posterior, rows: Data, key: PRNGKeyArray) -> Posterior:

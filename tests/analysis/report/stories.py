@@ -5,7 +5,7 @@ import numpy as np
 
 import scalemix as sx
 from scalemix.analysis.evaluation import evaluate
-from scalemix.analysis.report import Story, Told
+from scalemix.analysis.report import ReportedFit, Story
 
 HOSTILE = "<script>console.error('ran')</script>"
 NAMES = [HOSTILE, "cost in $ and $x^", "\"onload='alert(1)' & more", "名前"]
@@ -29,7 +29,7 @@ def make_story(classes: tuple[str, ...] | None = None, num_fits: int = 1, tested
             predictive = posterior.predict(x[40:])
             figures = evaluate(predictive, y[40:], classes=bool(classes), key=KEY)
         name = HOSTILE if num_fits == 1 else f"fit {i}"
-        fits.append(Told(name, posterior, figures, {HOSTILE: HOSTILE}, {"units": "3 of 6"}))
+        fits.append(ReportedFit(name, posterior, figures, {HOSTILE: HOSTILE}, {"units": "3 of 6"}))
     return Story(
         title=f"A title with {HOSTILE}",
         facts=[("file", HOSTILE), ("rows", "40 & 20")],

@@ -12,6 +12,7 @@ from sklearn.linear_model import ARDRegression
 import scalemix as sx
 from scalemix.data.batches import Batch
 from scalemix.inference.training import scales as sc
+from scalemix.model.site_prior import SitePrior
 from scalemix.networks import MLP, ResNet
 from scalemix.networks.gaussians import draw_network
 from tests.networks.cases import NETWORKS
@@ -31,27 +32,31 @@ STRUCTURES = [sx.ARD, sx.DropConnect, sx.ADD, sx.ARDADD]
 # ------------------------------------------------------------------------------- the scale updates
 
 
-def site_bound(structure, site, layer, mean, deviation, variances):
+def site_bound(prior, mean, deviation, variances):
     """What the variances of one site have a say in."""
-    kl = sc.kl_divergence(structure, site, layer, mean, jnp.log(deviation), variances)
-    return sc.log_hyperprior(structure, variances) - kl
+    kl = sc.kl_divergence(prior, mean, jnp.log(deviation), variances)
+    return sc.log_hyperprior(prior, variances) - kl
+
+
+def prior_on(layer, structure):
+    (site,) = sx.networks.find_sites(layer)
+    return SitePrior(site, structure, layer)
 
 
 @pytest.mark.parametrize("mixture", HYPERPRIORS, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("kind", STRUCTURES)
 def test_a_scale_update_never_lowers_the_bound(kind, mixture, float64):
     structure = kind(mixture, scale=0.6)
-    layer = eqx.nn.Linear(4, 3, key=KEY)
-    (site,) = sx.networks.find_sites(layer)
+    prior = prior_on(eqx.nn.Linear(4, 3, key=KEY), structure)
 
     @jax.jit
     def improve(mean, deviation, variances):
-        moment = sc.moments(structure, site, layer, mean, jnp.log(deviation))
-        before = site_bound(structure, site, layer, mean, deviation, variances)
+        moment = sc.moments(prior, mean, jnp.log(deviation))
+        before = site_bound(prior, mean, deviation, variances)
         values, current = [before], variances
         for _ in range(3):
-            current = sc.optimal_variances(structure, site, layer, moment, current)
-            values.append(site_bound(structure, site, layer, mean, deviation, current))
+            current = sc.optimal_variances(prior, moment, current)
+            values.append(site_bound(prior, mean, deviation, current))
         return jnp.stack(values), current
 
     rng = np.random.default_rng(3)
@@ -68,31 +73,28 @@ def test_a_scale_update_never_lowers_the_bound(kind, mixture, float64):
         if kind is not sx.ARDADD:
             for factor in (0.98, 1.02):
                 nudged = {g: v * factor for g, v in best.items()}
-                value = site_bound(structure, site, layer, mean, deviation, nudged)
+                value = site_bound(prior, mean, deviation, nudged)
                 assert value <= values[-1] + 1e-9
 
 
 def test_ard_add_sweeps_settle():
-    structure = sx.ARDADD(sx.InverseGamma(3.0, 3.0))
-    layer = eqx.nn.Linear(6, 5, key=KEY)
-    (site,) = sx.networks.find_sites(layer)
-    moment = sc.moments(structure, site, layer, layer.weight, jnp.log(jnp.full((5, 6), 0.1)))
+    prior = prior_on(eqx.nn.Linear(6, 5, key=KEY), sx.ARDADD(sx.InverseGamma(3.0, 3.0)))
+    moment = sc.moments(prior, prior.weight, jnp.log(jnp.full((5, 6), 0.1)))
     start = {"unit": jnp.ones(6), "layer": jnp.ones(())}
-    many = sc.optimal_variances(structure, site, layer, moment, start, num_sweeps=60)
-    again = sc.optimal_variances(structure, site, layer, moment, many, num_sweeps=1)
+    many = sc.optimal_variances(prior, moment, start, num_sweeps=60)
+    again = sc.optimal_variances(prior, moment, many, num_sweeps=1)
     for group in many:
         np.testing.assert_allclose(many[group], again[group], rtol=1e-4)
 
 
 def test_sums_run_over_the_weights_that_share_a_scale():
-    layer = eqx.nn.Conv2d(4, 6, 3, groups=2, key=KEY)
-    (site,) = sx.networks.find_sites(layer)
-    values = jax.random.uniform(KEY, site.shape)
-    sums = sc._pool(sx.ARD(sx.LogUniform()), site, layer, values)
+    prior = prior_on(eqx.nn.Conv2d(4, 6, 3, groups=2, key=KEY), sx.ARD(sx.LogUniform()))
+    values = jax.random.uniform(KEY, prior.site.shape)
+    sums = sc._pool(prior, values)
     # Input channel 3 is the second of the second group: outputs 3, 4, 5.
     np.testing.assert_allclose(sums[3], values[3:, 1].sum(), rtol=1e-6)
     np.testing.assert_allclose(sums.sum(), values.sum(), rtol=1e-6)
-    counts = sc._sizes(sx.ARD(sx.LogUniform()), site, layer, values)
+    counts = sc._sizes(prior, values)
     np.testing.assert_array_equal(counts, np.full(4, 27.0))
 
 
@@ -360,21 +362,21 @@ def test_scales_without_a_maximum_are_refused(unit, layer):
 @pytest.mark.parametrize("layer", HYPERPRIORS, ids=lambda m: type(m).__name__)
 def test_sweeps_settle_where_there_is_a_maximum(unit, layer, float64):
     """The scales of ARD-ADD come to rest, or have no maximum to come to rest at."""
-    structure, rows = sx.ARDADD(unit, layer_mixture=layer), 6
-    (site,) = sx.networks.find_sites(eqx.nn.Linear(rows, 5, key=KEY))
+    rows = 6
+    network = eqx.nn.Linear(rows, 5, key=KEY, dtype=jnp.float64)
+    prior = prior_on(network, sx.ARDADD(unit, layer_mixture=layer))
     moment = jnp.asarray(np.random.default_rng(0).uniform(0.5, 5.0, rows))
-    mean = eqx.nn.Linear(rows, 5, key=KEY, dtype=jnp.float64)
 
     def sweeps(num, variances):
         def sweep(_, v):
-            return sc.optimal_variances(structure, site, mean, moment, v)
+            return sc.optimal_variances(prior, moment, v)
 
         return jax.lax.fori_loop(0, num, sweep, variances)
 
     after = jax.jit(sweeps, static_argnums=0)(3000, {"unit": jnp.ones(rows), "layer": jnp.ones(())})
     rests = np.allclose(after["layer"], sweeps(1, after)["layer"], rtol=1e-6)
     inside = after["layer"] < 1e6 and after["unit"].min() > 1e-6
-    assert (rests and inside) == sc.have_maximum(structure, rows)
+    assert (rests and inside) == sc.have_maximum(prior.structure, prior.num_scales)
 
 
 @pytest.mark.parametrize("mixture", [sx.Bernoulli(0.9), sx.Gaussian(0.3), sx.Beta(2.0, 2.0)])

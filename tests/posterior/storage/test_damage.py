@@ -12,8 +12,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import scalemix as sx
-from scalemix.posterior import storage
-from scalemix.posterior.storage import container
+from scalemix import likelihoods
+from scalemix.posterior import networks, storage
+from scalemix.posterior.networks import (
+    GaussianNetworks,
+    NoisyNetworks,
+    OneNetwork,
+    SampledNetworks,
+)
+from scalemix.posterior.storage import classes, container
 from tests.mixtures.cases import CASES
 from tests.posterior.storage import cases
 from tests.posterior.storage.cases import X, assert_same, ensemble, noisy
@@ -230,7 +237,7 @@ def tampered(saved, folder, change):
         ),
         (lambda h, a: h.update(num_members=10**12), "one entry for each of 1000000000000 members"),
         (lambda h, a: h.update(num_members=0), "0 members"),
-        (lambda h, a: h.update(kind="Posterior"), "this version knows NoisyNetworks"),
+        (lambda h, a: h.update(kind="Posterior"), "this version knows GaussianN"),
         (lambda h, a: h["likelihood"].update(floor=-1.0), "floor must not be negative"),
         (
             lambda h, a: h["likelihood"]["raw_scale"].update(values=["nan", 1.0]),
@@ -302,9 +309,31 @@ def test_what_is_no_file(folder):
 
 def test_nothing_is_imported_by_name():
     """The tables are all there is: a name that is not in them goes nowhere."""
-    tables = [storage.priors.STRUCTURES, storage.priors.MIXTURES, storage.priors.LIKELIHOODS]
-    assert all(kind.__module__.startswith("scalemix.") for t in tables for kind in t.values())
-    assert set(tables[1]) == {type(case.mixture).__name__ for case in CASES.values()}
+    assert classes.STRUCTURE_CLASSES.keys() == {"ADD", "ARD", "ARDADD", "DropConnect"}
+    assert {
+        type(c.mixture).__name__: type(c.mixture) for c in CASES.values()
+    } == classes.MIXTURE_CLASSES
+    named = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
+    assert {n: kind for n, kind in named.items() if n != "Likelihood"} == classes.LIKELIHOOD_CLASSES
+    assert {
+        kind.__name__: kind
+        for kind in (GaussianNetworks, NoisyNetworks, OneNetwork, SampledNetworks)
+    } == classes.NETWORKS_CLASSES
+
+
+def test_a_class_from_elsewhere_is_in_no_table_whatever_its_name():
+    class NoisyNetworks(networks.NoisyNetworks):
+        pass
+
+    class Gaussian(likelihoods.Gaussian):
+        pass
+
+    room = "scalemix.posterior.networks"
+    assert classes.classes_in(room, networks.Networks) == classes.NETWORKS_CLASSES
+    assert NoisyNetworks not in classes.NETWORKS_CLASSES.values()
+    room = "scalemix.likelihoods"
+    assert classes.classes_in(room, likelihoods.Likelihood) == classes.LIKELIHOOD_CLASSES
+    assert Gaussian not in classes.LIKELIHOOD_CLASSES.values()
 
 
 def test_saved_files_load(saved, folder):

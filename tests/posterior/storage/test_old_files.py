@@ -33,9 +33,9 @@ def test_every_kind_of_networks_still_predicts_the_same(kind):
 
 def test_a_file_of_the_command_line_still_predicts_the_same(tmp_path):
     data = write_table(tmp_path / "data.csv", num=30)
-    found = run("predict", FILES / "table.scalemix", data, "--json").json["predictions"]
+    predictions = run("predict", FILES / "table.scalemix", data, "--json").json["predictions"]
     for what, values in EXPECTED["table"].items():
-        np.testing.assert_allclose(found[what][:3], values, rtol=RTOL)
+        np.testing.assert_allclose(predictions[what][:3], values, rtol=RTOL)
     ran = run("info", FILES / "table.scalemix")
     assert ran.code == 0
     assert "data.csv, 27 rows; 3 held out" in ran.out

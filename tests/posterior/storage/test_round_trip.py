@@ -17,6 +17,7 @@ import scalemix as sx
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior import storage
 from scalemix.posterior.networks import NoisyNetworks, OneNetwork
+from scalemix.posterior.storage.classes import NETWORKS_CLASSES
 from scalemix.posterior.storage.skeletons import ACTIVATIONS
 from tests.mixtures.cases import CASES
 from tests.posterior.storage import cases
@@ -44,18 +45,10 @@ def assert_same_predictions(one, other):
         np.testing.assert_array_equal(a.epistemic, b.epistemic)
 
 
-KINDS = {
-    "NoisyNetworks": NoisyNetworks(build()),
-    "OneNetwork": OneNetwork(build()),
-    "GaussianNetworks": cases.gaussian_networks(build(sx.HalfCauchy(1.0))),
-    "SampledNetworks": cases.sampled_networks(build(sx.HalfCauchy(1.0))),
-}
-
-
-@pytest.mark.parametrize("kind", storage.posteriors.KINDS)
+@pytest.mark.parametrize("kind", NETWORKS_CLASSES)
 def test_every_kind_of_networks_predicts_the_same_to_the_last_bit(kind, path):
-    history = cases.CHAIN_HISTORY if kind == "SampledNetworks" else cases.HISTORY
-    posterior = cases.posterior(KINDS[kind], history=history)
+    networks, history = cases.NETWORKS[kind]
+    posterior = cases.posterior(networks(), history=history)
     assert_same_predictions(posterior, round_trip(posterior, path))
 
 
@@ -229,7 +222,7 @@ def test_classes_of_ones_own_are_refused(path):
     class Drawn(NoisyNetworks):
         pass
 
-    with pytest.raises(ValueError, match=r"Files hold NoisyNetworks, .* not Drawn"):
+    with pytest.raises(ValueError, match=r"Files hold .*NoisyNetworks.*; not Drawn"):
         cases.posterior(Drawn(build())).save(path)
     assert not path.exists()
 

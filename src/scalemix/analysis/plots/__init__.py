@@ -1,7 +1,7 @@
 """Pictures. Each function draws into axes that it is given, or into new ones, and returns them.
 
-matplotlib is imported when a picture is asked for, and its settings are never changed. Colours are
-told apart by people with any kind of colour vision (the palette of Okabe and Ito, and cividis).
+matplotlib is imported when a picture is asked for, and its settings are never changed. People with
+any kind of colour vision can tell the colours apart (the palette of Okabe and Ito, and cividis).
 """
 
 from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY

@@ -16,10 +16,30 @@ if TYPE_CHECKING:
 def densities(
     mixture: ScaleMixture, *, scale: float = 1.0, axes: "Sequence[Axes] | None" = None
 ) -> "list[Axes]":
-    """Three axes, the three views of one family: noise, variance prior and marginal prior.
+    """Draw the three views of one family: its noise, its variance prior and its marginal prior.
 
-    `scale` is the standard deviation of the Gaussian that the noise multiplies; that Gaussian is
-    the dashed line beside the marginal. Atoms are drawn as pins, as high as their probability.
+    The Gaussian that the noise multiplies is the dashed line beside the marginal. Atoms are drawn
+    as pins, as high as their probability.
+
+    Parameters
+    ----------
+    mixture : ScaleMixture
+        The family, such as `scalemix.HalfCauchy(1.0)`.
+    scale : float, default 1.0
+        The standard deviation of the Gaussian that the noise multiplies.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Three axes to draw into; new ones by default.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> len(plots.densities(sx.HalfCauchy(1.0)))
+    3
     """
     axes = new_axes(3, width=10.5, height=3.2) if axes is None else [*axes]
     if len(axes) != 3:
@@ -89,10 +109,10 @@ def _ends(mixture: ScaleMixture, scale: float) -> list[tuple[float, float]]:
 
 
 def _reach(sizes: np.ndarray) -> float:
-    """Where nearly all of it lies, or, of a heavy tail, where it has become flat."""
+    """Where nearly all of the values lie, or where a heavy tail has become flat."""
     return max(min(np.quantile(sizes, 0.99), 5 * np.quantile(sizes, 0.6)), 1e-6)
 
 
 def _top(density: np.ndarray) -> float:
-    """The end of the axis: a pole goes out of sight before it makes all else flat."""
+    """Where the axis ends: low enough that a pole does not flatten all else."""
     return min(density.max(), 4 * np.quantile(density, 0.9))

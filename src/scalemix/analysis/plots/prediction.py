@@ -21,11 +21,40 @@ def intervals(
     input: str = "input",
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Axes with the predictive mean and interval of each row, and the targets if they are given.
+    """Draw the predictive mean and interval of each row, and the targets if they are given.
 
-    Rows stand in the order of their predictions, or, with `x` (one number a row), against that
-    input: as a band if there is no other input, else as a bar for each row. `target` and `input`
-    are what to call them. Targets outside their interval stand out.
+    Targets outside their interval stand out.
+
+    Parameters
+    ----------
+    predictive : Predictive
+        What `Posterior.predict` gave.
+    y : array_like, optional
+        One target for each row.
+    x : array_like, optional
+        One number for each row to draw it at, such as one of the inputs. The intervals are a band
+        if the network has no other input, else a bar for each row. By default rows stand in the
+        order of their predictions.
+    probability : float, default 0.9
+        The probability of the intervals.
+    target : str, default "target"
+        What to call the target.
+    input : str, default "input"
+        What to call `x`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> ax = plots.intervals(post.predict(x), y, target="price")
+    >>> ax.get_ylabel()
+    'price'
     """
     mean, (lower, upper) = predictive.mean, predictive.interval(probability)
     if x is None:
@@ -68,15 +97,34 @@ def intervals(
 
 
 def calibration(cdf_values: Any, *, ax: "Axes | None" = None) -> "Axes":
-    """Axes with the share of targets below each predictive quantile, against the quantile's level.
+    """Draw the share of targets below each predictive quantile, against the quantile's level.
 
-    `cdf_values` are each row's `Predictive.cdf` of its target. The curve of a calibrated predictive
-    runs along the diagonal, and stays within the band at 95 of 100 levels, so few rows as there
-    are. Above it on the left and below on the right: intervals too narrow.
+    The curve of a calibrated predictive runs along the diagonal. The band shows how far chance
+    takes it for so many rows: at 95 of 100 levels it stays within. Where the curve is above the
+    diagonal on the left and below it on the right, intervals are too narrow.
+
+    Parameters
+    ----------
+    cdf_values : array_like
+        Each row's `Predictive.cdf` of its target.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> ax = plots.calibration(post.predict(x).cdf(y))
+    >>> ax.get_ylabel()
+    'share of targets below it'
     """
     values = np.asarray(cdf_values, float).reshape(-1)
     if values.size == 0 or not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("Calibration is seen from probabilities in [0, 1], one a row or more.")
+        raise ValueError("Calibration takes probabilities in [0, 1], one for each row.")
     levels = np.linspace(0, 1, 101)
     shares = np.searchsorted(np.sort(values), levels, side="right") / values.size
     shares[0] = 0.0

@@ -12,12 +12,31 @@ if TYPE_CHECKING:
 
 
 def history(fit: Posterior | History, *, ax: "Axes | None" = None) -> "Axes":
-    """Axes with the objective at each step, and the held-out score if there was one.
+    """Draw the objective at each step, and the held-out score if there was one.
 
-    Thin lines are single steps, thick ones running means. An ensemble has one of each a member.
+    Thin lines are single steps, thick ones are running means. Each member of an ensemble has its
+    own.
+
+    Parameters
+    ----------
+    fit : Posterior or History
+        The fit to look at.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> plots.history(post).get_xlabel()
+    'step'
     """
-    told = fit.history if isinstance(fit, Posterior) else fit
-    objectives, scores = np.atleast_2d(told.objective), np.atleast_2d(told.score)
+    past = _history_of(fit)
+    objectives, scores = np.atleast_2d(past.objective), np.atleast_2d(past.score)
     num_members, num_steps = objectives.shape
     if num_steps == 0:
         raise ValueError("The history is empty: there was no step.")
@@ -29,7 +48,7 @@ def history(fit: Posterior | History, *, ax: "Axes | None" = None) -> "Axes":
     for i, (objective, mean) in enumerate(zip(objectives, smooth, strict=True)):
         ax.plot(steps, objective, color=SKY, linewidth=0.5, alpha=0.5 / num_members**0.5)
         ax.plot(steps, mean, color=BLUE, linewidth=1.5, label=None if i else f"objective{of}")
-    # Scores come at the ends of chunks, which are of one length save the last.
+    # Scores come at the ends of chunks, all of which but the last have one length.
     num_scores = scores.shape[-1]
     ends = np.minimum(np.arange(1, num_scores + 1) * -(-num_steps // max(num_scores, 1)), num_steps)
     for i, score in enumerate(scores if num_scores else []):
@@ -43,18 +62,22 @@ def history(fit: Posterior | History, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
+def _history_of(fit: Posterior | History) -> History:
+    return fit.history if isinstance(fit, Posterior) else fit
+
+
 def _running_mean(values: np.ndarray, window: int) -> np.ndarray:
-    """The mean of the last `window` values, of fewer at the start."""
+    """The mean of the last `window` values, or of as many as there are at the start."""
     sums = np.cumsum(np.concatenate([[0.0], values]))
     ends = np.arange(1, len(values) + 1)
     starts = np.maximum(ends - window, 0)
-    # Of an infinite score there is no mean, and none is drawn.
+    # An infinite score has no mean, and none is drawn.
     with np.errstate(invalid="ignore"):
         return (sums[ends] - sums[starts]) / (ends - starts)
 
 
 def _focus(ax: "Axes", values: np.ndarray) -> None:
-    """Leave out of sight the deep fall that a network starts from, if all else would be flat."""
+    """Cut off the low values that a network starts from where they would flatten all else."""
     values = values[np.isfinite(values)]
     if not values.size:
         return
@@ -66,18 +89,43 @@ def _focus(ax: "Axes", values: np.ndarray) -> None:
 def importance_weights(
     fit: Posterior | History, *, chunk: int = -1, member: int = 0, ax: "Axes | None" = None
 ) -> "Axes":
-    """Axes with the weights of the draws at the end of a chunk, from the heaviest to the lightest.
+    """Draw the importance weights of the draws in one chunk, from the heaviest to the lightest.
 
-    From a fit with `NoiseTraining(record_weights=True)`. Each example ranks its draws; the line is
-    the mean over examples, the band goes from the 5% to the 95% quantile. Equal weights would lie
-    on the dashed line: then the bound is no tighter than dropout's.
+    Each example ranks its draws; the line is the mean over examples, and the band goes from the 5%
+    to the 95% quantile. Equal weights would lie on the dashed line: then the bound is no tighter
+    than dropout's.
+
+    Parameters
+    ----------
+    fit : Posterior or History
+        A fit with `NoiseTraining(record_weights=True)`.
+    chunk : int, default -1
+        Which chunk of steps to show; by default the last.
+    member : int, default 0
+        Which member of an ensemble to show.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> from scalemix.posterior import History
+    >>> weights = np.array([[[0.7, 0.2], [0.3, 0.8]]])  # one chunk, two draws, two examples
+    >>> history = History(np.zeros(1), np.zeros(0), {"importance_weights": weights})
+    >>> plots.importance_weights(history).get_ylabel()
+    'importance weight'
     """
-    told = fit.history if isinstance(fit, Posterior) else fit
-    if "importance_weights" not in told.recorded:
+    past = _history_of(fit)
+    if "importance_weights" not in past.recorded:
         raise ValueError(
             "The history holds no importance weights. Fit with NoiseTraining(record_weights=True)."
         )
-    recorded = np.asarray(told.recorded["importance_weights"], float)
+    recorded = np.asarray(past.recorded["importance_weights"], float)
     # Chunks, draws, examples; an ensemble has its members before them.
     weights = recorded[member][chunk] if recorded.ndim == 4 else recorded[chunk]
     # Examples that only pad have no weight in any draw.

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.analysis.plots.axes import BLUE, GREY, new_axes, tidy
-from scalemix.posterior.networks import GaussianNetworks
 from scalemix.posterior.posterior import Posterior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# A weight of this second moment or less is off; without a least value one such takes all colours.
+# Second moments below this are drawn as this: without a floor one dead weight takes all colours.
 LEAST_MOMENT = 1e-6
 
 
@@ -24,10 +23,32 @@ def relevance(
     label: str = "share of the relevance",
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Axes with a bar for each value, the largest on top: of inputs, units or layers.
+    """Draw a bar for the relevance of each input, unit or layer, the largest on top.
 
-    `values` is an array with `names` beside it, or a dict from names to numbers. Only the `top`
-    largest are drawn, and what the others add up to.
+    Parameters
+    ----------
+    values : array_like or dict of str to float
+        The relevance, such as `Posterior.relevance().inputs` or `.layers`.
+    names : sequence of str, optional
+        What to call each entry of an array; by default they are numbered.
+    top : int, default 20
+        How many to draw; what the others add up to is one more bar.
+    label : str, default "share of the relevance"
+        What the values are.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> ax = plots.relevance(post.relevance().inputs, ["a", "b", "c"])
+    >>> len(ax.patches)
+    3
     """
     if isinstance(values, Mapping):
         names, values = [str(name) for name in values], list(values.values())
@@ -61,17 +82,30 @@ def relevance(
 
 
 def second_moments(posterior: Posterior, member: int = 0) -> dict[str, np.ndarray]:
-    """`mu^2 + sigma^2` of each weight, by site, rows first; `w^2` where weights have no deviation.
+    """The second moment of each weight, `mu^2 + sigma^2`, or `w^2` where it has no deviation.
 
-    The trailing axes of a convolution are summed over, so that there is one number for each pair of
-    channels.
+    Parameters
+    ----------
+    posterior : Posterior
+        What a fit returned.
+    member : int, default 0
+        Which member of an ensemble to take.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        By site, a matrix with a row for each input unit and a column for each output unit. The
+        trailing axes of a convolution are summed over, so that there is one number for each pair of
+        channels.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> plots.second_moments(post)["layers.0"].shape
+    (3, 8)
     """
-    networks = posterior.members[member].networks
     moments = {}
-    for name, weight in networks.model.weights.items():
-        moment = np.asarray(weight, float) ** 2
-        if isinstance(networks, GaussianNetworks):
-            moment = moment + np.asarray(networks.deviations[name], float) ** 2
+    for name, moment in posterior.networks.members[member].second_moments().items():
         if moment.ndim < 2:
             moment = moment.reshape(1, -1)
         # Equinox keeps outputs first; a row of the prior holds one unit's outgoing weights.
@@ -88,16 +122,42 @@ def heat_map(
     colorbar: bool = True,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Axes with `mu^2 + sigma^2` of each weight of one site, as colour on a logarithmic scale.
+    """Draw the second moment of each weight of one site, as colour on a logarithmic scale.
 
     A row is a unit of the layer's input, so that a unit which the prior has switched off is a dark
-    row. Under noise training it is `w^2`. `limits` are the ends of the colours.
+    row. `second_moments` says what is drawn.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        What a fit returned.
+    site : str
+        The name of the site, as `Model.describe` lists it.
+    member : int, default 0
+        Which member of an ensemble to draw.
+    limits : tuple of float, optional
+        The ends of the scale of colours; by default those of the values.
+    colorbar : bool, default True
+        Whether to draw the scale of colours beside.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> plots.heat_map(post, "layers.0").get_xlabel()
+    'output unit'
     """
     moments = second_moments(posterior, member)
     if site not in moments:
         raise ValueError(f"There is no site {site!r}; there are {', '.join(moments)}.")
     ax = new_axes(width=5.0, height=4.2)[0] if ax is None else ax
-    # After the axes, which say what to do where there is no matplotlib.
+    # Imported after `new_axes`, which says what to do where there is no matplotlib.
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import MaxNLocator
 
@@ -119,14 +179,34 @@ def _colorbar(axes: "list[Axes]", posterior: Posterior) -> None:
     figure = axes[-1].get_figure()
     assert figure is not None
     bar = figure.colorbar(axes[-1].images[-1], ax=axes, pad=0.02)
-    gaussian = isinstance(posterior.members[0].networks, GaussianNetworks)
-    bar.set_label(r"$\mu^2 + \sigma^2$" if gaussian else r"$w^2$")
+    bar.set_label(posterior.networks.stacked.moment_label)
 
 
 def heat_maps(
     posterior: Posterior, *, member: int = 0, axes: "Sequence[Axes] | None" = None
 ) -> "list[Axes]":
-    """Axes with the heat map of every site, in the same colours."""
+    """Draw the heat map of every site, all on one scale of colours.
+
+    Parameters
+    ----------
+    posterior : Posterior
+        What a fit returned.
+    member : int, default 0
+        Which member of an ensemble to draw.
+    axes : sequence of matplotlib.axes.Axes, optional
+        Where to draw, one for each site; new axes by default.
+
+    Returns
+    -------
+    list of matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> len(plots.heat_maps(post))
+    3
+    """
     moments = second_moments(posterior, member)
     axes = new_axes(len(moments), width=4.2 * len(moments), height=3.8) if axes is None else [*axes]
     if len(axes) != len(moments):

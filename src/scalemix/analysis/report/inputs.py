@@ -14,7 +14,7 @@ MOST_INPUTS = 40
 
 
 def relevance(story: Story) -> Element:
-    """Which columns predictions hang on, and which inputs the prior has left on."""
+    """Which columns predictions depend on, and which inputs the prior has left on."""
     return section("relevance", "Which inputs matter", *_shuffled(story), *_shares(story))
 
 
@@ -26,8 +26,8 @@ def _shuffled(story: Story) -> list[Element]:
     return [
         draw_each(
             story,
-            lambda told: pictures.bars(
-                shuffling_losses(told.posterior, x, y, story.groups, seed=0), what
+            lambda fit: pictures.bars(
+                shuffling_losses(fit.posterior, x, y, story.groups, seed=0), what
             ),
             "How much worse predictions of unseen rows get when a column is shuffled among them: "
             "what the network uses, which need not be what causes the target. Values near zero, "
@@ -46,16 +46,16 @@ def _shares(story: Story) -> list[Element]:
         )
     ]
     columns = []
-    for told in story.fits:
+    for fit in story.fits:
         try:
-            found = told.posterior.relevance()
+            shares = fit.posterior.relevance()
         except ValueError as error:
-            contents.append(element("p", f"{told.name}: {error}", class_="note"))
+            contents.append(element("p", f"{fit.name}: {error}", class_="note"))
             continue
-        if len(found.inputs):
-            columns.append((told.name, found.inputs))
+        if len(shares.inputs):
+            columns.append((fit.name, shares.inputs))
         else:
-            contents.append(element("p", f"{told.name}: {found.remarks[0]}.", class_="note"))
+            contents.append(element("p", f"{fit.name}: {shares.remarks[0]}.", class_="note"))
     if columns:
         order = np.argsort(-columns[-1][1], kind="stable")
         rows = [

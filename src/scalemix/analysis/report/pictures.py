@@ -15,7 +15,7 @@ from scalemix.posterior.posterior import Posterior
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# More rows than this make a picture of intervals no clearer.
+# A picture of intervals gets no clearer with more rows than this.
 MOST_ROWS = 300
 LONGEST_NAME = 36
 # Pixels of the page for an inch of a picture, which has twice as many dots for fine screens.
@@ -26,7 +26,7 @@ DOTS = 2 * SHOWN
 def draw(
     paint: "Callable[[list[Axes]], Any]", num: int = 1, width: float = 6.0, height: float = 3.8
 ) -> Image:
-    """What is painted into so many axes; sizes are in inches."""
+    """A picture of what `paint` draws into `num` axes side by side; sizes are in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
@@ -34,7 +34,7 @@ def draw(
     paint(axes)
     file = io.BytesIO()
     with warnings.catch_warnings():
-        # A script that the font lacks shows as boxes, and the table beside has the name in full.
+        # Letters that the font lacks are drawn as boxes; the table beside it has the full name.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure.savefig(file, format="png", dpi=DOTS, metadata={"Software": None})
     source = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
@@ -42,7 +42,7 @@ def draw(
 
 
 def plain(name: str) -> str:
-    """A user's name for a picture: short, on one line, and no mathematics."""
+    """A name from the user as text for a picture: short, on one line, without mathematics."""
     name = " ".join(name.split())
     name = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
     return name.replace("$", r"\$")
@@ -67,8 +67,8 @@ def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) ->
     counts = np.bincount(bins, minlength=num_bins)
     seen = counts > 0
     said = np.bincount(bins, weights=confidence, minlength=num_bins)[seen] / counts[seen]
-    found = np.bincount(bins, weights=right, minlength=num_bins)[seen] / counts[seen]
-    # Two standard errors of a share of so many rows, of a confidence that is true.
+    observed = np.bincount(bins, weights=right, minlength=num_bins)[seen] / counts[seen]
+    # Two standard errors of the share that is right in so many rows, if the confidence is true.
     slack = 2 * np.sqrt(said * (1 - said) / counts[seen])
 
     def paint(axes: "list[Axes]") -> None:
@@ -78,7 +78,7 @@ def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) ->
             said, np.maximum(said - slack, 0), np.minimum(said + slack, 1), color=plots.GREY,
             alpha=0.35, linewidth=6, label="chance",
         )  # fmt: skip
-        ax.plot(said, found, "o-", color=plots.BLUE, linewidth=1.5, label="observed")
+        ax.plot(said, observed, "o-", color=plots.BLUE, linewidth=1.5, label="observed")
         ax.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
         ax.set(xlabel="stated probability of the class", ylabel="share that was right")
         ax.spines[["top", "right"]].set_visible(False)
@@ -90,7 +90,7 @@ def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) ->
 def bars(values: dict[str, float], label: str, top: int = 20) -> Image:
     """A bar for each of the largest values."""
     height = 1.2 + 0.26 * min(len(values), top + 1)
-    # Names that look alike once they are short still have a bar each.
+    # Names that become alike when they are cut short still have a bar each.
     names, sizes = [plain(name) for name in values], np.array(list(values.values()))
     return draw(
         lambda axes: plots.relevance(sizes, names, top=top, label=label, ax=axes[0]),

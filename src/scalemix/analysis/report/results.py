@@ -8,27 +8,27 @@ import numpy as np
 from scalemix.analysis.evaluation import MEASURES
 from scalemix.analysis.report import pictures
 from scalemix.analysis.report.page import Image, element, picture, section, table
-from scalemix.analysis.report.story import Story, Told
+from scalemix.analysis.report.story import ReportedFit, Story
 
 MOST_CLASSES = 12
 
 
 def figures(story: Story) -> Element:
     """The figures, and what each means."""
-    if not any(told.figures for told in story.fits):
+    if not any(fit.figures for fit in story.fits):
         return section(
             "figures", "How good it is", element("p", "No rows were held out: nothing is known.")
         )
-    names = list(dict.fromkeys(name for told in story.fits for name in told.figures))
+    names = list(dict.fromkeys(name for fit in story.fits for name in fit.figures))
     rows = [
         (
             MEASURES[name].label,
-            *(_show(name, told.figures.get(name)) for told in story.fits),
+            *(_show(name, fit.figures.get(name)) for fit in story.fits),
             MEASURES[name].meaning,
         )
         for name in names
     ]
-    heads = [told.name if len(story.fits) > 1 else "value" for told in story.fits]
+    heads = [fit.name if len(story.fits) > 1 else "value" for fit in story.fits]
     intro = f"Measured on {story.tested_on}." if story.tested_on else ""
     return section(
         "figures",
@@ -53,7 +53,7 @@ def calibration(story: Story) -> Element | None:
             "Are its probabilities true?",
             draw_each(
                 story,
-                lambda told: pictures.reliability(told.posterior.predict(x).mean, y),
+                lambda fit: pictures.reliability(fit.posterior.predict(x).mean, y),
                 "How often the most probable class was right, against the probability it was "
                 "given. On the dashed line they agree; below it the model is too sure of itself. "
                 "Grey: what chance alone does to so few rows.",
@@ -65,7 +65,7 @@ def calibration(story: Story) -> Element | None:
         "Are its probabilities true?",
         draw_each(
             story,
-            lambda told: pictures.calibration(told.posterior.predict(x).cdf(y)),
+            lambda fit: pictures.calibration(fit.posterior.predict(x).cdf(y)),
             "The share of targets below each predicted quantile. On the diagonal the two agree; "
             "grey is what chance alone does to so few rows. Where rows were set apart in training, "
             "intervals are also widened or narrowed by what those showed.",
@@ -83,7 +83,7 @@ def intervals(story: Story) -> Element | None:
         "Predictions and what happened",
         draw_each(
             story,
-            lambda told: pictures.intervals(told.posterior, x, y, story.target),
+            lambda fit: pictures.intervals(fit.posterior, x, y, story.target),
             "Rows that were not trained on, from the lowest prediction to the highest, with their "
             "90% intervals. About one in ten should lie outside.",
         ),
@@ -96,24 +96,24 @@ def _confusions(story: Story) -> list[Element]:
     if len(classes) > MOST_CLASSES:
         return []
     x, y = story.test
-    found = []
-    for told in story.fits:
-        guess = told.posterior.predict(x).mean.argmax(axis=1)
+    contents = []
+    for fit in story.fits:
+        guess = fit.posterior.predict(x).mean.argmax(axis=1)
         counts = np.zeros((len(classes), len(classes)), int)
         np.add.at(counts, (y, guess), 1)
         rows = [(f"is {name}", *map(str, row)) for name, row in zip(classes, counts, strict=True)]
         if len(story.fits) > 1:
-            found.append(element("h3", told.name))
-        found.append(table(["", *(f"said {name}" for name in classes)], rows))
-    return found
+            contents.append(element("h3", fit.name))
+        contents.append(table(["", *(f"said {name}" for name in classes)], rows))
+    return contents
 
 
-def draw_each(story: Story, draw: Callable[[Told], Image], caption: str) -> Element:
+def draw_each(story: Story, draw: Callable[[ReportedFit], Image], caption: str) -> Element:
     """A picture for each fit, side by side where there is room."""
     several = len(story.fits) > 1
     made = [
-        picture(draw(told), f"{told.name}. {caption}", told.name if several else caption)
-        for told in story.fits
+        picture(draw(fit), f"{fit.name}. {caption}", fit.name if several else caption)
+        for fit in story.fits
     ]
     if several:
         return element("div", element("p", caption), element("div", *made, class_="pictures"))

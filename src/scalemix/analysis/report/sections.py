@@ -1,8 +1,9 @@
 """The sections of a report on data, model and training.
 
-Where several fits are told of, each picture stands once for each.
+Where a report is of several fits, each picture is drawn once for each of them.
 """
 
+import dataclasses
 import platform
 from importlib import metadata
 from xml.etree.ElementTree import Element
@@ -23,18 +24,18 @@ def data(story: Story) -> Element:
 def model(story: Story) -> Element:
     """What was fitted, in words and as a table of layers."""
     contents = []
-    for told in story.fits:
+    for fit in story.fits:
         if len(story.fits) > 1:
-            contents.append(element("h3", told.name))
-        contents.append(element("p", words.describe_network(told.posterior)))
-        contents.append(element("p", words.describe_method(told.posterior)))
+            contents.append(element("h3", fit.name))
+        contents.append(element("p", words.describe_network(fit.posterior)))
+        contents.append(element("p", words.describe_method(fit.posterior)))
         contents.append(
-            element("ul", *(element("li", line) for line in words.describe_prior(told.posterior)))
+            element("ul", *(element("li", line) for line in words.describe_prior(fit.posterior)))
         )
-        shapes = {site.name: site.shape for site in told.posterior.model.sites}
+        shapes = {site.name: site.shape for site in fit.posterior.model.sites}
         rows = [
             (name, " × ".join(map(str, shapes[name])), prior)
-            for name, prior in words.priors_by_layer(told.posterior).items()
+            for name, prior in words.priors_by_layer(fit.posterior).items()
         ]
         contents.append(table(["layer", "weights", "prior"], rows))
     return section("model", "The model", *contents)
@@ -49,16 +50,16 @@ def size(story: Story) -> Element:
             "and it can be removed (scalemix prune).",
         )
     ]
-    for told in story.fits:
+    for fit in story.fits:
         if len(story.fits) > 1:
-            contents.append(element("h3", told.name))
-        rows = [*told.sizes.items()]
+            contents.append(element("h3", fit.name))
+        rows = [*fit.sizes.items()]
         if rows:
             contents.append(table(["", ""], rows))
         contents.append(
             picture(
-                pictures.heat_maps(told.posterior),
-                f"Size of every weight, {told.name}",
+                pictures.heat_maps(fit.posterior),
+                f"Size of every weight, {fit.name}",
                 "Each weight's second moment, layer by layer, of the first network. A dark row is "
                 "a unit that is switched off.",
             )
@@ -68,16 +69,16 @@ def size(story: Story) -> Element:
 
 def training(story: Story) -> Element | None:
     """How the objective rose."""
-    fits = [told for told in story.fits if told.posterior.history.objective.shape[-1]]
+    fits = [fit for fit in story.fits if fit.posterior.history.objective.shape[-1]]
     if not fits:
         return None
-    told_of = Story(**{**story.__dict__, "fits": fits})
+    with_history = dataclasses.replace(story, fits=fits)
     return section(
         "training",
         "Training",
         draw_each(
-            told_of,
-            lambda told: pictures.history(told.posterior),
+            with_history,
+            lambda fit: pictures.history(fit.posterior),
             "The objective at each step: it should have levelled off. If it still rises at the "
             "end, more steps will help.",
         ),
@@ -85,12 +86,12 @@ def training(story: Story) -> Element | None:
 
 
 def settings(story: Story) -> Element:
-    """What to give again to get the same, and the versions of what was used."""
+    """The settings to repeat the fits with, and the versions of what was used."""
     contents = []
-    for told in story.fits:
-        if told.settings:
-            contents.append(element("h3", told.name))
-            rows = [(name, str(value)) for name, value in told.settings.items()]
+    for fit in story.fits:
+        if fit.settings:
+            contents.append(element("h3", fit.name))
+            rows = [(name, str(value)) for name, value in fit.settings.items()]
             contents.append(table(["", ""], rows, numbers=False))
     versions = [(name, metadata.version(name)) for name in PACKAGES]
     versions.append(("Python", platform.python_version()))

@@ -10,8 +10,29 @@ from scalemix.analysis.report.story import Story
 
 
 def build_report(story: Story) -> str:
-    """The text of an HTML file that needs nothing else: no script, no other file, no network."""
-    found = [
+    """The text of an HTML report that needs nothing else: no script, no other file, no network.
+
+    Parameters
+    ----------
+    story : Story
+        The data and the fits to report on.
+
+    Returns
+    -------
+    str
+        A whole HTML document, its pictures included.
+
+    Examples
+    --------
+    >>> from scalemix.analysis.report import ReportedFit, Story, build_report
+    >>> story = Story(
+    ...     title="A model of y", facts=[("rows", "40")], features=["a", "b", "c"],
+    ...     groups={"a": [0], "b": [1], "c": [2]}, target="y", fits=[ReportedFit("The fit", post)],
+    ... )
+    >>> build_report(story).startswith("<!doctype html>")
+    True
+    """
+    sections_made = [
         make(story)
         for make in (
             sections.data,
@@ -25,7 +46,7 @@ def build_report(story: Story) -> str:
             sections.settings,
         )
     ]
-    shown = [made for made in found if made is not None]
+    shown = [made for made in sections_made if made is not None]
     links = [element("a", made[0].text or "", href=f"#{made.get('id')}") for made in shown]
     return page(
         story.title,
@@ -42,7 +63,7 @@ def build_report(story: Story) -> str:
 
 
 def summary(story: Story) -> str:
-    """What there is to know, for those who read no further."""
+    """The result in a sentence or two, for those who read no further."""
     best = story.fits[-1].figures
     what = f"Predicts {story.target!r} from {len(story.features)} inputs."
     if {"accuracy", "baseline_accuracy"} <= best.keys():
@@ -61,7 +82,28 @@ def summary(story: Story) -> str:
 
 
 def write_report(path: Path, story: Story) -> None:
-    """Write the report to a file, whole or not at all."""
+    """Write the report to a file, whole or not at all.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Where to write. An earlier file is replaced at once, and survives if this fails.
+    story : Story
+        The data and the fits to report on.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scalemix.analysis.report import ReportedFit, Story, write_report
+    >>> story = Story(
+    ...     title="A model of y", facts=[("rows", "40")], features=["a", "b", "c"],
+    ...     groups={"a": [0], "b": [1], "c": [2]}, target="y", fits=[ReportedFit("The fit", post)],
+    ... )
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "report.html"
+    >>> write_report(path, story)
+    >>> path.exists()
+    True
+    """
     content = build_report(story).encode(errors="replace")
     with replacing(path) as file:
         file.write(content)

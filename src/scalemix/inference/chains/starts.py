@@ -1,9 +1,8 @@
 """Where chains start: at different values, and from there uphill.
 
 A chain that starts far from where the posterior's mass lies spends its warm-up on the way there.
-The way up is shorter by an optimiser. It leads along the expanded form, whose log density has
-maxima; the hierarchical one has none, since it grows without bound as a scale and its weights
-shrink to nothing together.
+An optimiser is quicker. It climbs in the expanded form, whose log density has maxima. That of the
+hierarchical form has none: it grows without bound as a scale and its weights shrink together.
 """
 
 import dataclasses
@@ -19,8 +18,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.data.batches import Data
 from scalemix.inference.chains.density import network_outputs, row_log_likelihoods
 from scalemix.likelihoods._base import LocationScale
-from scalemix.model.unknowns import Unknowns, coordinate_log_prob, to_coordinate, to_noise
-from scalemix.networks.placing import expand_scales
+from scalemix.model.unknowns import Unknowns
 
 # Where the most probable coordinate of a scale is looked for.
 FARTHEST, NUM_TRIED = 20.0, 801
@@ -36,13 +34,14 @@ def expanded(unknowns: Unknowns) -> Unknowns:
 def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
     """A position in the expanded form.
 
-    The network's own values for the first chain, and for others the same values in another order:
-    another draw from whatever they were drawn from. Scales are near where the prior has them.
+    The first chain has the network's own values. Other chains have the same values in another
+    order, which is another draw from whatever distribution they came from. Scales are near the
+    prior's most probable ones.
     """
     model = unknowns.model
     value_key, scale_key = jax.random.split(key)
     learned, coordinates = unknowns.form()
-    # One sort for all arrays: by the number of the array, and within it at random.
+    # One sort shuffles all arrays: by the number of the array first, then at random.
     flat, unravel = ravel_pytree(learned)
     sizes = np.array([leaf.size for leaf in jax.tree.leaves(learned)])
     numbers = jnp.asarray(np.repeat(np.arange(len(sizes)), sizes), flat.dtype)
@@ -50,20 +49,20 @@ def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
     learned = unravel(jnp.where(is_first, flat, flat[order]))
     network = learned.network
     weights = {}
-    for site in model.sites:
+    for prior in model.site_priors:
         noise = {}
-        for group, u in coordinates[site.name].items():
-            mixture = model.structures[site.name].groups[group]
+        for group, u in coordinates[prior.name].items():
+            mixture = prior.groups[group]
             scale_key, jitter_key = jax.random.split(scale_key)
             tried = jnp.linspace(-FARTHEST, FARTHEST, NUM_TRIED, dtype=u.dtype)
-            density = coordinate_log_prob(mixture, tried, "expanded")
+            density = mixture.coordinate_log_prob(tried)
             middle = tried[jnp.nanargmax(density)]
             u = middle + JITTER * jax.random.normal(jitter_key, u.shape, u.dtype)
-            coordinates[site.name][group] = u
-            noise[group] = to_noise(mixture, u, "expanded")
-        # What acts in the network are then the values it came with.
-        acting = expand_scales(site, site.layer(model.network), noise)
-        weights[site.name] = site.weight(network) / jnp.where(acting == 0, 1.0, acting)
+            coordinates[prior.name][group] = u
+            noise[group] = mixture.to_noise(u)
+        # The product of weight and scale is then the value that the network came with.
+        acting = prior.expand(noise)
+        weights[prior.name] = prior.site.weight(network) / jnp.where(acting == 0, 1.0, acting)
     network = eqx.tree_at(
         lambda net: [site.weight(net) for site in model.sites], network,
         [weights[site.name] for site in model.sites],
@@ -87,18 +86,19 @@ def climb(
         with jax.numpy_dtype_promotion("standard"):
             updates, state = optimizer.update(-slope(position), state)
         position = position + updates
-        # A step into nowhere ends the climb where it was good.
+        # A step to where nothing is finite ends the climb at the last good position.
         return position, state, jnp.where(jnp.all(jnp.isfinite(position)), position, best)
 
     return jax.lax.fori_loop(0, num_steps, step, (position, optimizer.init(position), position))[2]
 
 
 def _height(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
-    """What a climb climbs: the log density, but no row is given up as noise.
+    """The log density, changed so that no row is given up as noise.
 
-    Where the network puts out the noise of each input, the density's nearest maximum may be to call
-    the rows noisy that are hard to fit. Weighted by the square of their noise scale, held constant,
-    rows pull at the mean as they would under one noise level (Seitzer et al. 2022).
+    Where the network puts out the noise of each input, the nearest maximum of the density may be
+    one that calls rows noisy because they are hard to fit. Rows are therefore weighted by the
+    square of their noise scale, held constant, and pull at the mean as they would under one noise
+    level (Seitzer et al. 2022).
     """
     model = unknowns.place(position, bits).model
     outputs = network_outputs(model, data)
@@ -119,7 +119,8 @@ def from_expanded(unknowns: Unknowns, position: Array) -> Array:
     learned = eqx.filter(sample.model, sample.model.learnable())
     coordinates = {
         name: {
-            group: to_coordinate(mixture, sample.scales[name][group], unknowns.parametrization)
+            # In the hierarchical form only the square of the noise matters.
+            group: mixture.to_coordinate(sample.scales[name][group], signed=False)
             for group, mixture in structure.groups.items()
         }
         for name, structure in unknowns.model.structures.items()

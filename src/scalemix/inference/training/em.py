@@ -35,12 +35,12 @@ from scalemix.networks.gaussians import (
 from scalemix.networks.layouts import in_rows
 from scalemix.posterior.networks import GaussianNetworks
 
-# A step makes do with fewer draws than a score, which is compared with other scores.
+# A score takes at least so many draws. A step makes do with fewer.
 LEAST_SCORED = 8
 
 
 class EMState(NamedTuple):
-    """The means, which stand where the weights were; the deviations' logarithms; the variances."""
+    """Means (in place of the weights), log deviations, the prior's variances, the optimiser."""
 
     learned: PyTree
     log_deviations: dict[str, Array]
@@ -112,7 +112,7 @@ class VariationalEM(Training):
 
     See Also
     --------
-    scalemix.inference.training.settings.Training : The settings from `steps` on in more words.
+    scalemix.inference.Training : The settings from `steps` on, in more words.
 
     Examples
     --------
@@ -148,20 +148,20 @@ class VariationalEM(Training):
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior without a closed-form scale update, or a flat one."""
-        for site in model.sites:
-            structure = model.structures[site.name]
+        for prior in model.site_priors:
+            structure = prior.structure
             if not math.isfinite(structure.scale):
                 raise ValueError(
-                    f"The prior on {site.name!r} is flat (scale = inf): nothing shrinks."
+                    f"The prior on {prior.name!r} is flat (scale = inf): nothing shrinks."
                 )
             for mixture in structure.groups.values():
                 try:
                     mixture.optimal_variance(1.0, 1)
                 except ValueError as error:
-                    raise ValueError(f"The prior on {site.name!r}: {error}") from None
-            if not have_maximum(structure, site.num_rows):
+                    raise ValueError(f"The prior on {prior.name!r}: {error}") from None
+            if not have_maximum(structure, prior.num_scales):
                 raise ValueError(
-                    f"The prior on {site.name!r}, {structure!r}, has no most probable scales: as "
+                    f"The prior on {prior.name!r}, {structure!r}, has no most probable scales: as "
                     f"the units' scales all shrink and the layer's grows, the weights' prior stays "
                     f"the same and the density rises without bound. Use HalfCauchy in place of "
                     f"{type(structure.mixture).__name__}, or ARD in place of "
@@ -196,16 +196,12 @@ class VariationalEM(Training):
     def best_variances(self, state: EMState, model: Model) -> dict[str, Variances]:
         """The closed-form scales for the means and deviations as they are."""
         best = {}
-        for site in model.sites:
-            structure, layer = model.structures[site.name], site.layer(model.network)
-            mean, log_deviation = (
-                site.weight(state.learned.network),
-                state.log_deviations[site.name],
+        for prior in model.site_priors:
+            mean = prior.site.weight(state.learned.network)
+            moment = moments(prior, mean, state.log_deviations[prior.name])
+            best[prior.name] = optimal_variances(
+                prior, moment, state.variances[prior.name], self.num_sweeps
             )
-            best[site.name] = optimal_variances(
-                structure, site, layer, moments(structure, site, layer, mean, log_deviation),
-                state.variances[site.name], self.num_sweeps,
-            )  # fmt: skip
         # The envelope theorem: at their maximum the scales take no part in the gradient.
         return jax.lax.stop_gradient(best)
 
@@ -222,11 +218,10 @@ class VariationalEM(Training):
         current = model.with_learned(learned)
         deviations = {name: jnp.exp(value) for name, value in log_deviations.items()}
         kl, hyper = jnp.zeros(()), jnp.zeros(())
-        for site in model.sites:
-            structure, layer = model.structures[site.name], site.layer(model.network)
-            mean, v = site.weight(current.network), variances[site.name]
-            kl = kl + kl_divergence(structure, site, layer, mean, log_deviations[site.name], v)
-            hyper = hyper + log_hyperprior(structure, v)
+        for prior in current.site_priors:
+            v = variances[prior.name]
+            kl = kl + kl_divergence(prior, prior.weight, log_deviations[prior.name], v)
+            hyper = hyper + log_hyperprior(prior, v)
 
         # Draws come in pairs of opposite noise: half the random numbers, which on a CPU cost as
         # much as the products, and the errors of a pair cancel in part.

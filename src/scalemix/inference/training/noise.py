@@ -22,6 +22,7 @@ from scalemix.inference.training.objectives import (
 )
 from scalemix.inference.training.scoring import RowScores, score_rows
 from scalemix.inference.training.settings import Training
+from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
 from scalemix.posterior.networks import Networks, NoisyNetworks, OneNetwork
 
@@ -91,7 +92,7 @@ class NoiseTraining(Training):
 
     See Also
     --------
-    scalemix.inference.training.settings.Training : The settings from `steps` on in more words.
+    scalemix.inference.Training : The settings from `steps` on, in more words.
 
     Examples
     --------
@@ -167,13 +168,11 @@ class NoiseTraining(Training):
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior that this objective cannot use."""
-        if not self.deterministic:
-            # A family that cannot be sampled says so.
-            jax.eval_shape(lambda: model.draw(key=jax.random.key(0)))
-            return
         for name, structure in model.structures.items():
             for mixture in structure.groups.values():
-                if not np.all(np.isfinite(mixture.inverse_square_mean)):
+                if not self.deterministic:
+                    _check_sampling(name, mixture)
+                elif not np.all(np.isfinite(mixture.inverse_square_mean)):
                     raise ValueError(
                         f"The hierarchical objective needs E[xi^-2], which is infinite for "
                         f"{mixture!r} on {name!r}. It is finite for InverseGamma and "
@@ -270,3 +269,11 @@ class NoiseTraining(Training):
     def networks(self, state: NoiseState, model: Model) -> Networks:
         learned = model.with_learned(state.learned)
         return OneNetwork(learned) if self.deterministic else NoisyNetworks(learned)
+
+
+def _check_sampling(name: str, mixture: ScaleMixture) -> None:
+    """Raise `ValueError` if the noise of this layer cannot be drawn."""
+    try:
+        jax.eval_shape(lambda: mixture.sample(key=jax.random.key(0)))
+    except ValueError as error:
+        raise ValueError(f"The prior on {name!r}: {error}") from None

@@ -1,29 +1,57 @@
 """Objectives of noise training: arrays in, a scalar out, to be maximised.
 
-`log_likelihoods[s, n]` is `l_s = log p(y_n | x_n, W, Xi_s)`: draws first, examples second. With
-`weighting="example"` each example weighs its own draws (noise was drawn for each example); with
-`"batch"` a draw is one for the whole batch, and its log-likelihood is the batch's sum. Every
-objective is per datum: a sum over examples, each times its entry of `example_weights` (one unless
-given, zero for padding), divided by `total`. That is the sum of the weights unless given, which is
-right where the examples are all there are. For a batch of B out of N examples with weights give
-`B / N` times the sum of all N weights: a batch's own sum is biased, and may be zero.
+`log_likelihoods[s, n]` is `l_s = log p(y_n | x_n, W, Xi_s)`: draws first, examples second.
 
-The lower bound is the same either way, in the mean over draws. Importance weights are not: with
-more and more draws they tend
+Every objective is per datum: a sum over examples, each times its entry of `example_weights`,
+divided by `total`. The sum of the weights is right for `total` where the examples are all there
+are. A batch of B out of N examples needs `B / N` times the sum of all N weights instead: the sum of
+the batch's own weights is biased, and may be zero.
+
+With `weighting="example"` each example weighs its own draws, which suits noise that was drawn for
+each example. With `"batch"` a draw is one for the whole batch, and its log-likelihood is the sum
+over the batch. In the mean over draws the lower bound is the same either way. Importance weights
+are not. With more and more draws they tend
 
 - by batch to `log E p(y | X, Xi)`: one noise for all rows, as a prior on weights has it. That is
   the marginal MAP objective, and the paper's equation;
-- by example to `sum_n log E p(y_n | x_n, Xi)`: noise of its own for each row, a mixture. There the
-  network uses the noise, and learns to be right under some draws for some rows. This is no bound on
-  the first, nor the first on this.
+- by example to `sum_n log E p(y_n | x_n, Xi)`: a mixture with noise of its own for each row. There
+  the network makes use of the noise, and learns to be right under some draws for some rows. Neither
+  of the two is a bound on the other.
 
 So `NoiseTraining` weighs by batch for importance weights, and by example for the others.
 
-Of a batch of B out of N rows the sum is the batch's own. A step then maximises, but for the few
-draws, the likelihood of these B rows under one noise: for B = N the paper's equation, for B = 1 by
-example. A sum scaled up by N / B, for all rows, would be no bound: the logarithm of a mean of
-exponentials is convex, and lies above the marginal MAP objective in the mean over batches. It would
-also let the luck of a batch's rows choose one draw, as if it had been seen N / B times.
+In a batch of B out of N rows the sum is over these B rows alone. But for the small number of draws,
+a step then maximises the likelihood of the batch under one noise: for B = N the paper's equation,
+for B = 1 that by example. A sum scaled up by N / B to stand for all rows would be no bound: the
+logarithm of a mean of exponentials is convex, so that in the mean over batches it lies above the
+marginal MAP objective. It would also let the luck of a batch's rows choose one draw, as if it had
+been seen N / B times.
+
+Examples
+--------
+A training loop of one's own, in which `draw` and `outputs` put noise into the network, and
+`penalty` is what the prior says of the weights:
+
+>>> import optax
+>>> from scalemix.inference import tail_adaptive
+>>> inputs, targets = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
+>>> def loss(learned, key):
+...     current = model.with_learned(learned)
+...     scales = current.draw((4, len(inputs)), key=key)
+...     outputs = jax.vmap(lambda drawn: current.outputs(inputs, drawn))(scales)
+...     log_prob = jax.vmap(current.likelihood.log_prob)
+...     log_likelihoods = jax.vmap(lambda output: log_prob(output, targets))(outputs)
+...     return current.penalty() / len(inputs) - tail_adaptive(log_likelihoods)
+>>> optimizer = optax.sgd(1e-2)
+>>> learned = eqx.filter(model, model.learnable())
+>>> state = optimizer.init(learned)
+>>> for step_key in jax.random.split(key, 3):
+...     slope = jax.grad(loss)(learned, step_key)
+...     updates, state = optimizer.update(slope, state)
+...     learned = optax.apply_updates(learned, updates)
+>>> trained = model.with_learned(learned)
+>>> trained.network(inputs[0]).shape
+()
 """
 
 from collections.abc import Callable
@@ -60,7 +88,7 @@ def batch_sums(log_likelihoods: Array, example_weights: Array) -> Array:
 
 
 def _counted(log_likelihoods: Array, example_weights: Array) -> Array:
-    """A weight of zero must also silence what is not finite."""
+    """The log-likelihoods, but zero where the weight is: even of those that are not finite."""
     return jnp.where(example_weights > 0, log_likelihoods, 0.0)
 
 
@@ -71,7 +99,30 @@ def lower_bound(
     total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
-    """`mean_s l_s`: what dropout maximises."""
+    """The mean log-likelihood over draws, `mean_s l_s`: what dropout maximises.
+
+    Parameters
+    ----------
+    log_likelihoods : array (draws, examples)
+        `log p(y_n | x_n, W, Xi_s)` of each draw and example.
+    example_weights : array (examples,), optional
+        How often each example counts; one unless given, zero for padding.
+    total : float, optional
+        What the sum over examples is divided by; the sum of `example_weights` unless given.
+    weighting : {"example", "batch"}, default "example"
+        Whether each example weighs its own draws, or the batch as a whole.
+
+    Returns
+    -------
+    array ()
+        The objective per datum, to be maximised.
+
+    Examples
+    --------
+    >>> from scalemix.inference import lower_bound
+    >>> lower_bound(jnp.array([[-1.0, -2.0], [-3.0, -4.0]])).item()
+    -2.5
+    """
     return _per_datum(
         lambda values: jnp.mean(values, axis=0), log_likelihoods, example_weights, total, weighting
     )
@@ -84,7 +135,32 @@ def importance_weighted(
     total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
-    """`log (1/S) sum_s exp l_s`: tighter for every extra draw; one draw is the lower bound."""
+    """The log of the mean likelihood over draws, `log (1/S) sum_s exp l_s`.
+
+    The bound is tighter for every extra draw. With one draw it is the lower bound.
+
+    Parameters
+    ----------
+    log_likelihoods : array (draws, examples)
+        `log p(y_n | x_n, W, Xi_s)` of each draw and example.
+    example_weights : array (examples,), optional
+        How often each example counts; one unless given, zero for padding.
+    total : float, optional
+        What the sum over examples is divided by; the sum of `example_weights` unless given.
+    weighting : {"example", "batch"}, default "example"
+        Whether each example weighs its own draws, or the batch as a whole.
+
+    Returns
+    -------
+    array ()
+        The objective per datum, to be maximised.
+
+    Examples
+    --------
+    >>> from scalemix.inference import importance_weighted
+    >>> round(importance_weighted(jnp.log(jnp.array([[0.1], [0.3]]))).item(), 4)
+    -1.6094
+    """
 
     def log_mean_exp(values: Array) -> Array:
         return jax.nn.logsumexp(values, axis=0) - jnp.log(values.shape[0])
@@ -99,7 +175,33 @@ def tail_adaptive(
     total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
-    """`sum_s w_s l_s` with weights by rank, constant in the gradient."""
+    """The log-likelihood averaged with weights by rank, `sum_s w_s l_s`.
+
+    `w_s` is in proportion to `1 / #{k : l_k >= l_s}`, so that the best draw counts most. The
+    weights are constant in the gradient.
+
+    Parameters
+    ----------
+    log_likelihoods : array (draws, examples)
+        `log p(y_n | x_n, W, Xi_s)` of each draw and example.
+    example_weights : array (examples,), optional
+        How often each example counts; one unless given, zero for padding.
+    total : float, optional
+        What the sum over examples is divided by; the sum of `example_weights` unless given.
+    weighting : {"example", "batch"}, default "example"
+        Whether each example weighs its own draws, or the batch as a whole.
+
+    Returns
+    -------
+    array ()
+        The objective per datum, to be maximised.
+
+    Examples
+    --------
+    >>> from scalemix.inference import tail_adaptive
+    >>> round(tail_adaptive(jnp.array([[-1.0], [-4.0]])).item(), 4)
+    -2.0
+    """
 
     def by_rank(values: Array) -> Array:
         return jnp.sum(tail_adaptive_weights(values) * values, axis=0)
@@ -122,9 +224,37 @@ def hierarchical(
     total: ArrayLike | None = None,
     weighting: Weighting = "example",
 ) -> Array:
-    """`log p(y | x, W)` with no noise in the network (the paper's MN-HP).
+    """The log-likelihood `log p(y | x, W)` with no noise in the network (the paper's MN-HP).
 
-    The noise is in the penalty instead: each weight's square counts `E[xi^-2]` times.
+    The noise is in the penalty instead, `model.penalty("hierarchical")`: each weight's square
+    counts `E[xi^-2]` times.
+
+    Parameters
+    ----------
+    log_likelihoods : array (draws, examples)
+        `log p(y_n | x_n, W)` of each example: one row, for there are no draws.
+    example_weights : array (examples,), optional
+        How often each example counts; one unless given, zero for padding.
+    total : float, optional
+        What the sum over examples is divided by; the sum of `example_weights` unless given.
+    weighting : {"example", "batch"}, default "example"
+        Whether each example weighs its own draws, or the batch as a whole.
+
+    Returns
+    -------
+    array ()
+        The objective per datum, to be maximised.
+
+    Raises
+    ------
+    ValueError
+        If there is more than one row.
+
+    Examples
+    --------
+    >>> from scalemix.inference import hierarchical
+    >>> hierarchical(jnp.array([[-1.0, -2.0]])).item()
+    -1.5
     """
     if log_likelihoods.shape[0] != 1:
         raise ValueError(
@@ -155,8 +285,8 @@ def objective_value(
 ) -> Array:
     """The objective of this name, or the one at this place in `OF_DRAWS`.
 
-    A place is data, so that fits by different objectives are one program. All are computed then,
-    at a cost that is nothing beside the network's.
+    A place is data, so that fits by different objectives are one program. All objectives are
+    computed then, at a cost that is nothing beside the network's.
     """
 
     def value(name: str) -> Array:

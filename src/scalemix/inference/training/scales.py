@@ -1,143 +1,126 @@
 """The closed-form scales of variational EM.
 
-With `q(W) = prod N(mu, sigma^2)` and a point mass on the variances, the part of the evidence lower
-bound that the variances `v` of one site have a say in is
+With `q(W) = prod N(mu, sigma^2)` and a point mass on the variances, the variances `v` of one site
+enter the evidence lower bound through
 
     -KL[q(W) || N(0, s0^2 v)] + log p(v)
 
-A group's variances, those of the other groups given, maximise it in closed form.
+Given the variances of the other groups, those of one group maximise it in closed form.
+
+All of this depends on the weights only through sums over pools. A pool holds the weights that share
+all their scales: a row, or one weight where the weights of a row have different scales.
 """
 
-from typing import Any
+import itertools
+from collections.abc import Mapping
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from scalemix.networks.placing import expand_scales, sum_rows
-from scalemix.networks.sites import Site
+from scalemix.model.site_prior import SitePrior, SiteScales
+from scalemix.networks.groups import GROUPS
 from scalemix.structures import Structure
 
-Variances = dict[str, Array]
+Variances = SiteScales
 # Half-Cauchy and log-uniform let a variance go to zero. It stops where a weight of this prior is
 # nothing to the network but still a number to float32.
 FLOOR = 1e-8
 
 
-def moments(
-    structure: Structure, site: Site, layer: Any, mean: Array, log_deviation: Array
-) -> Array:
-    """The sum of `(mu^2 + sigma^2) / s0^2` over each pool.
-
-    A pool holds the weights that share all their scales: a row, or one weight where each has a
-    scale of its own. All that follows is a matter of pools, which are few.
-    """
-    total = _pool(structure, site, layer, mean**2 + jnp.exp(log_deviation) ** 2)
-    return total / jnp.asarray(structure.scale, mean.dtype) ** 2
+def moments(prior: SitePrior, mean: Array, log_deviation: Array) -> Array:
+    """The sum of `(mu^2 + sigma^2) / s0^2` over each pool."""
+    total = _pool(prior, mean**2 + jnp.exp(log_deviation) ** 2)
+    return total / jnp.asarray(prior.structure.scale, mean.dtype) ** 2
 
 
 def optimal_variances(
-    structure: Structure,
-    site: Site,
-    layer: Any,
-    moment: Array,
-    variances: Variances,
-    num_sweeps: int = 1,
+    prior: SitePrior, moment: Array, variances: Variances, num_sweeps: int = 1
 ) -> Variances:
-    """The variances of each group that maximise the bound, from these on.
+    """The variances of each group that maximise the bound, starting from these.
 
-    One group: in one go. Several groups multiply, and are improved in turn; a sweep never lowers
-    the bound.
+    One group is solved at once. Several groups multiply, and are improved in turn; a sweep never
+    lowers the bound.
     """
     variances = dict(variances)
-    sizes = _sizes(structure, site, layer, moment)
-    sweeps = num_sweeps if len(structure.groups) > 1 else 1
+    sizes = _sizes(prior, moment)
+    sweeps = num_sweeps if len(prior.groups) > 1 else 1
     for _ in range(sweeps):
-        for group, mixture in structure.groups.items():
+        for group, mixture in prior.groups.items():
             others = {name: v for name, v in variances.items() if name != group}
-            given = moment / _of_pools(structure, site, layer, others)
+            given = moment / _of_pools(prior, others)
             best = mixture.optimal_variance(
-                _sum_over(structure, group, site, layer, given),
-                _sum_over(structure, group, site, layer, sizes),
+                _sum_pools(prior, group, given), _sum_pools(prior, group, sizes)
             )
             variances[group] = jnp.maximum(best, FLOOR)
     return variances
 
 
-def have_maximum(structure: Structure, num_rows: int) -> bool:
-    """Whether the variances of a site with so many rows have a most probable value.
+def have_maximum(structure: Structure, num_scales: Mapping[str, int]) -> bool:
+    """Whether variances have a most probable value, where the groups have so many of them.
 
-    Where those of units and of the layer multiply, all of the former can be multiplied by `c` and
-    the latter divided by it, and the weights do not notice. Their density does:
+    Where two groups multiply, all variances of one can be multiplied by `c` and all of the other
+    divided by it, and the weights do not notice. Their density does:
 
-        num_rows log p_unit(c) + log p_layer(1 / c)
+        num_first log p_first(c) + num_second log p_second(1 / c)
 
-    must not rise towards either end. It does for log-uniform scales of units: each factor `1 / v`
-    rises as `v` falls, and the layer's one scale has no more than its own to set against them.
+    must not rise towards either end. It does for log-uniform scales of units and of the layer: each
+    factor `1 / v` rises as `v` falls, and the layer has only one scale to set against many.
     """
     groups = structure.groups
-    if not {"unit", "layer"} <= groups.keys():
-        return True
 
-    def height(c: float) -> float:
-        unit, layer = (groups[g].hyperprior_log_prob(v) for g, v in (("unit", c), ("layer", 1 / c)))
-        return float(num_rows * unit + layer)
+    def height(first: str, second: str, c: float) -> float:
+        return sum(
+            float(num_scales[group] * groups[group].hyperprior_log_prob(v))
+            for group, v in ((first, c), (second, 1 / c))
+        )
 
-    # Two decades far out on either side tell whether it rises there.
-    return all(height(far) <= height(near) + 1e-3 for near, far in ((1e-8, 1e-10), (1e8, 1e10)))
+    # Two decades far out on either side show whether it rises there.
+    return all(
+        height(*pair, far) <= height(*pair, near) + 1e-3
+        for pair in itertools.combinations(groups, 2)
+        for near, far in ((1e-8, 1e-10), (1e8, 1e10))
+    )
 
 
 def kl_divergence(
-    structure: Structure,
-    site: Site,
-    layer: Any,
-    mean: Array,
-    log_deviation: Array,
-    variances: Variances,
+    prior: SitePrior, mean: Array, log_deviation: Array, variances: Variances
 ) -> Array:
     """`KL[q(W) || N(0, s0^2 v)]` of one site, a sum over its weights."""
-    moment = moments(structure, site, layer, mean, log_deviation)
-    variance = _of_pools(structure, site, layer, variances)
-    log_prior = jnp.log(variance) + 2 * jnp.log(jnp.asarray(structure.scale, mean.dtype))
-    sizes = _sizes(structure, site, layer, moment)
+    moment = moments(prior, mean, log_deviation)
+    variance = _of_pools(prior, variances)
+    log_prior = jnp.log(variance) + 2 * jnp.log(jnp.asarray(prior.structure.scale, mean.dtype))
+    sizes = _sizes(prior, moment)
     return 0.5 * jnp.sum(moment / variance + sizes * (log_prior - 1)) - jnp.sum(log_deviation)
 
 
-def _each_weight(structure: Structure) -> bool:
-    return "weight" in structure.groups
-
-
-def _pool(structure: Structure, site: Site, layer: Any, values: Array) -> Array:
-    """The sum over each pool of a value for each weight."""
-    return values if _each_weight(structure) else sum_rows(site, layer, values)
-
-
-def _sizes(structure: Structure, site: Site, layer: Any, moment: Array) -> Array:
-    """How many weights are in each pool."""
-    return _pool(structure, site, layer, jnp.ones(site.shape, moment.dtype))
-
-
-def _of_pools(structure: Structure, site: Site, layer: Any, variances: Variances) -> Array:
-    """The product of all groups' variances, for each pool."""
-    if _each_weight(structure):
-        return jnp.broadcast_to(expand_scales(site, layer, variances), site.shape)
-    product = jnp.ones((site.num_rows,), getattr(layer, site.rule.weight).dtype)
-    for variance in variances.values():
-        product = product * variance
-    return product
-
-
-def _sum_over(structure: Structure, group: str, site: Site, layer: Any, values: Array) -> Array:
-    """The sum, over the pools that share each scale of the group, of these values."""
-    if group == "layer":
-        return jnp.sum(values)
-    if group == "unit" and _each_weight(structure):
-        return sum_rows(site, layer, values)
-    return values
-
-
-def log_hyperprior(structure: Structure, variances: Variances) -> Array:
+def log_hyperprior(prior: SitePrior, variances: Variances) -> Array:
     """`log p(v)` of one site, a sum over its scales."""
     return sum(
-        (jnp.sum(m.hyperprior_log_prob(variances[g])) for g, m in structure.groups.items()),
+        (jnp.sum(m.hyperprior_log_prob(variances[g])) for g, m in prior.groups.items()),
         start=jnp.zeros(()),
     )
+
+
+def _pool(prior: SitePrior, values: Array) -> Array:
+    """The sum over each pool of a value for each weight."""
+    return prior.sum_rows(values) if prior.by_row else values
+
+
+def _sizes(prior: SitePrior, moment: Array) -> Array:
+    """How many weights are in each pool."""
+    return _pool(prior, jnp.ones(prior.site.shape, moment.dtype))
+
+
+def _of_pools(prior: SitePrior, variances: Variances) -> Array:
+    """The product of these groups' variances, for each pool."""
+    if prior.by_row:
+        return prior.expand_rows(variances)
+    return jnp.broadcast_to(prior.expand(variances), prior.site.shape)
+
+
+def _sum_pools(prior: SitePrior, group: str, values: Array) -> Array:
+    """The sum, over the pools that share each scale of the group, of a value for each pool."""
+    kind = GROUPS[group]
+    if prior.by_row:
+        return kind.sum_rows(prior.site, values)
+    return kind.sum_weights(prior.site, prior.layer, values)

@@ -1,4 +1,4 @@
-"""One short rule a layer type, and the table of them."""
+"""One short rule for each layer type, and the table of them."""
 
 import equinox as eqx
 
@@ -16,7 +16,31 @@ RULES: dict[type, tuple[LayerRule, ...]] = {
 
 
 def register(layer_type: type, *rules: LayerRule) -> None:
-    """Tell scalemix about a layer type of your own: one rule for each weight it holds."""
+    """Give a layer type of your own the rules by which its weights can carry a prior.
+
+    Parameters
+    ----------
+    layer_type : type
+        The class of the layer. The rules hold for its subclasses too.
+    *rules : LayerRule
+        One rule for each weight that the layer holds. Where there are several, each needs
+        `scale_input=None`, for scaling the input would scale all the weights.
+
+    Examples
+    --------
+    >>> class Dense(eqx.Module):
+    ...     kernel: jax.Array
+    ...
+    ...     def __call__(self, x):
+    ...         return x @ self.kernel
+    >>> rule = sx.networks.LayerRule(
+    ...     num_rows=lambda layer: layer.kernel.shape[0],
+    ...     expand=lambda layer, scales: scales[:, None],
+    ...     weight="kernel",
+    ... )
+    >>> sx.networks.register(Dense, rule)
+    >>> sx.networks.check_rule(Dense(jnp.ones((3, 2))), jnp.ones(3))
+    """
     if not rules or not all(isinstance(rule, LayerRule) for rule in rules):
         raise ValueError(f"register({layer_type.__name__}, ...) takes one LayerRule or more.")
     names = [rule.weight for rule in rules]

@@ -1,4 +1,4 @@
-"""What a rule says of a layer type."""
+"""What a rule says about a layer type."""
 
 import dataclasses
 from collections.abc import Callable
@@ -23,16 +23,35 @@ class LayerRule:
 
     A row holds the outgoing weights of one unit of the layer's input. Its scale may multiply the
     row, or the unit itself, which is the same and far cheaper when examples differ in their noise.
+
+    Parameters
+    ----------
+    num_rows : callable
+        `layer -> int`, the number of rows.
+    expand : callable
+        `(layer, scales of the rows) -> Array`, the same scales, broadcastable against the weight.
+    scale_input : callable or None, default along the first axis
+        `(scales of the rows, the layer's first argument) -> Array`, the scaled argument. `None`
+        where the layer uses its input for more than the product with this weight; the weight is
+        scaled then.
+    weight : str, default "weight"
+        The layer's attribute that holds the weight.
+    bias : str, default "bias"
+        The layer's attribute that holds what is added to the product, if anything is.
+
+    Examples
+    --------
+    The rule of a dense layer that computes `x @ kernel`:
+
+    >>> rule = sx.networks.LayerRule(
+    ...     num_rows=lambda layer: layer.kernel.shape[0],
+    ...     expand=lambda layer, scales: scales[:, None],
+    ...     weight="kernel",
+    ... )
     """
 
     num_rows: Callable[[Any], int]
-    """layer -> the number of rows."""
     expand: Callable[[Any, Array], Array]
-    """(layer, scales of the rows) -> the same scales, broadcastable against the weight."""
     scale_input: Callable[[Array, Array], Array] | None = along_first_axis
-    """(scales of the rows, the layer's first argument) -> the scaled argument. `None` where the
-    layer uses its input for more than the product with this weight: the weight is scaled then."""
     weight: str = "weight"
-    """The layer's attribute that holds the weight."""
     bias: str = "bias"
-    """The layer's attribute that holds what is added to the product, if there is any."""

@@ -1,9 +1,10 @@
 """Networks with zeros in them as smaller networks that compute the same.
 
-A unit is a column that is written and rows that read it. In an MLP each hidden layer has units of
-its own; in a ResNet all layers share those of the residual stream, and one can go only when nothing
-reads it any more. What a removed part adds whatever the input goes into the biases after it, as the
-mean weights have it: the same network at those means, without its part in the spread of draws.
+One layer writes a unit and other layers read it. In an MLP each hidden layer has units of its own.
+In a ResNet all layers share the units of the residual stream, and one of them can go only when
+nothing reads it any more. A removed part may have added a constant, whatever the input: it goes
+into the biases that follow, computed at the mean weights. So the smaller network is the same at
+these means, and lacks only what the removed part added to the spread of draws.
 """
 
 import dataclasses
@@ -24,7 +25,7 @@ Activation = Callable[[Array], Array]
 
 
 class Compacted(NamedTuple):
-    """Smaller networks, and what they are without. All members have one shape."""
+    """Smaller networks, all of one shape, and what was taken out of them."""
 
     members: list[Networks]
     units: dict[str, tuple[int, int]]
@@ -39,7 +40,7 @@ class Compacted(NamedTuple):
 
 
 def compact(members: Sequence[Networks], *, drop_inputs: bool) -> Compacted:
-    """Networks without the parts of these that nothing passes through."""
+    """The same networks without the parts that nothing passes through."""
     network = members[0].model.network
     parts = [take_apart(networks) for networks in members]
     dropped: dict[str, int] = {}
@@ -54,7 +55,7 @@ def compact(members: Sequence[Networks], *, drop_inputs: bool) -> Compacted:
         names = [*parts[0]]
         spaces = [([writer], [reader]) for writer, reader in itertools.pairwise(names)]
     units, notes = {}, []
-    # From the end: a unit that nobody reads need not read others.
+    # From the end, because a unit that nobody reads need not read others.
     for writers, readers in reversed(spaces):
         before = len(parts[0][writers[0]].weight)
         needed = [_read_by([p[name] for name in readers]) for p in parts]
@@ -65,10 +66,10 @@ def compact(members: Sequence[Networks], *, drop_inputs: bool) -> Compacted:
             for name in readers:
                 part[name] = part[name].take(rows=keep)
             for name in writers:
-                # What is kept for its place alone need not read anything.
+                # A unit that is kept only to fill its place need not read anything.
                 part[name] = part[name].only(outputs=need).take(outputs=keep)
         units[writers[0]] = before, len(kept[0])
-    # Members take the same inputs, so one that any of them reads stays.
+    # Members take the same inputs: one that any of them reads stays.
     read = _read_by([p[names[0]] for p in parts])
     inputs = np.arange(len(read))
     if drop_inputs:
@@ -91,16 +92,16 @@ def _read_by(readers: list[Part]) -> np.ndarray:
 
 
 def _alike(needed: list[np.ndarray]) -> list[np.ndarray]:
-    """For each member the places to keep: those that it needs, and as many as any other member.
+    """The places to keep of each member: those that it needs, filled up to the same number for all.
 
-    At least one stays. Places beyond those needed hold zeros: it does not matter which they are.
+    At least one place stays. Those that only fill up hold zeros, so any will do.
     """
     size = max(1, *(int(one.sum()) for one in needed))
     return [np.sort(np.argsort(~one, kind="stable")[:size]) for one in needed]
 
 
 def _fold_constants(parts: Parts, activation: Activation) -> Parts:
-    """The layers of an MLP, without units that nothing leads to: constants for what reads them."""
+    """The layers of an MLP; units that nothing leads to become constants in the biases."""
     folded, names = dict(parts), [*parts]
     for writer, reader in itertools.pairwise(names):
         varies = np.asarray(folded[writer].reaches.any(axis=1))
@@ -110,10 +111,10 @@ def _fold_constants(parts: Parts, activation: Activation) -> Parts:
 
 
 def _blocks_to_drop(parts: list[Parts]) -> list[list[str]]:
-    """For each member the residual layers to drop, of those that are off; as many for all."""
+    """The residual layers to drop from each member: some that are off, as many for each member."""
     off = [[n for n in [*p][1:-1] if not p[n].reaches.any()] for p in parts]
     if not all(_one_prior([p[n] for n in [*p][1:-1]]) for p in parts):
-        # Layers that move up must take their prior with them, and all members share it.
+        # Layers that move up take their prior with them, so all members must drop the same ones.
         return [[n for n in off[0] if all(n in names for names in off)]] * len(parts)
     num = min(len(names) for names in off)
     return [names[:num] for names in off]
@@ -124,7 +125,7 @@ def _one_prior(blocks: list[Part]) -> bool:
 
 
 def _drop_blocks(parts: Parts, gone: list[str], activation: Activation) -> Parts:
-    """`h + f(b)` of a layer that is off is a constant for all that reads the stream later."""
+    """The layers without those gone, whose `f(b)` becomes a constant of the stream after them."""
     first, *blocks, last = parts
     constant = np.zeros(len(parts[first].weight))
     kept: list[Part] = []
@@ -138,7 +139,7 @@ def _drop_blocks(parts: Parts, gone: list[str], activation: Activation) -> Parts
 
 
 def _same_biases(parts: list[Parts]) -> list[Parts]:
-    """A layer that got a bias in one member gets one in all."""
+    """The layers, with a bias in all members where any member has one."""
     biased = {name for p in parts for name, part in p.items() if part.bias is not None}
 
     def with_bias(part: Part) -> Part:

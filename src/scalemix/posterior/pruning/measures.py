@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scalemix.posterior.networks import Ensemble
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 
@@ -28,25 +27,20 @@ def count_zeros(posterior: Posterior) -> int:
 
 
 def _arrays(posterior: Posterior) -> list[Any]:
-    return jax.tree.leaves(eqx.filter(_network(posterior), eqx.is_inexact_array))
-
-
-def _network(posterior: Posterior) -> Any:
-    """The network with the arrays of all members, on a leading axis if there are several."""
-    networks = posterior.networks
-    return (networks.stacked if isinstance(networks, Ensemble) else networks).model.network
+    network = posterior.networks.stacked.model.network
+    return jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
 
 
 def mean_change(before: Predictive, after: Predictive) -> float:
     """The largest change of the predictive mean, in units of its spread over the rows."""
     change = np.abs(after.mean - before.mean).max()
     spread = np.std(before.mean, axis=0).max()
-    # Predictions that do not vary are compared with what they leave open.
+    # Predictions that do not vary have no spread: their change is compared with their doubt.
     return float(change / (spread if spread > 0 else np.mean(before.std)))
 
 
 def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:
-    """Rows to time a pass of, as the network sees them: those given, or any."""
+    """Rows to time a pass with, as the network sees them: those given, or random ones."""
     dtype = posterior.model.dtype
     shape = (TIMED_ROWS,) if in_size == "scalar" else (TIMED_ROWS, in_size)
     if x is None:
@@ -56,13 +50,13 @@ def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np
 
 def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:
     """Median seconds of a compiled pass of these inputs through all members."""
-    arrays, static = eqx.partition(_network(posterior), eqx.is_array)
+    networks = posterior.networks
+    arrays, static = eqx.partition(networks.stacked.model.network, eqx.is_array)
 
     def one(arrays: Any, x: Any) -> Any:
         return jax.vmap(eqx.combine(arrays, static))(x)
 
-    many = isinstance(posterior.networks, Ensemble)
-    run = jax.jit(jax.vmap(one, in_axes=(0, None)) if many else one)
+    run = jax.jit(jax.vmap(one, in_axes=(0, None)) if networks.lead else one)
     x = jnp.asarray(inputs)
     run(arrays, x).block_until_ready()
     times = []

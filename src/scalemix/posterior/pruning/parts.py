@@ -1,4 +1,4 @@
-"""Dense layers as plain arrays, with all that is believed of them, to be cut and put back."""
+"""Dense layers as plain arrays, with all that is believed of them, to be cut and reassembled."""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,9 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from scalemix.model.model import Model, assemble
+from scalemix.model.assembly import assemble
+from scalemix.model.model import Model
 from scalemix.networks import MLP, ResNet
-from scalemix.posterior.networks import GaussianNetworks, Networks
+from scalemix.networks.groups import GROUPS
+from scalemix.posterior.networks import Beside, Networks
 from scalemix.structures import Structure
 
 ADVICE = (
@@ -27,7 +29,7 @@ class Part:
 
     weight: np.ndarray
     mean: np.ndarray
-    """The weight's mean under the noise, if it is under any; else the weight again."""
+    """The weight's mean under its noise; without noise, the weight itself."""
     bias: np.ndarray | None
     structure: Structure | None
     deviation: np.ndarray | None
@@ -35,7 +37,7 @@ class Part:
 
     @property
     def reaches(self) -> np.ndarray:
-        """Where anything can pass: which weights are not certainly zero."""
+        """Which weights are not certainly zero, so that something can pass."""
         reaches = self.weight != 0
         return reaches if self.deviation is None else reaches | (self.deviation != 0)
 
@@ -45,26 +47,24 @@ class Part:
         def cut(matrix: np.ndarray) -> np.ndarray:
             return matrix[outputs][:, rows]
 
-        # Scales are of rows, of weights, or one for the layer.
-        cuts = {"unit": lambda values: values[rows], "weight": cut, "layer": lambda values: values}
         return dataclasses.replace(
             self,
             weight=cut(self.weight),
             mean=cut(self.mean),
             bias=None if self.bias is None else self.bias[outputs],
             deviation=None if self.deviation is None else cut(self.deviation),
-            variances={group: cuts[group](v) for group, v in self.variances.items()},
+            variances={g: GROUPS[g].take(v, rows, outputs) for g, v in self.variances.items()},
         )
 
     def fold(self, constant: np.ndarray) -> "Part":
-        """The layer with the mean of what a constant input adds put into its bias."""
+        """The layer with a constant input moved into its bias, at the mean weights."""
         added = (self.mean.astype(np.float64) @ constant).astype(self.weight.dtype)
         if not added.any():
             return self
         return dataclasses.replace(self, bias=added if self.bias is None else self.bias + added)
 
     def only(self, rows: np.ndarray | None = None, outputs: np.ndarray | None = None) -> "Part":
-        """The layer with zeros for all weights but those of these rows and outputs."""
+        """The layer with all weights set to zero except those of these rows and outputs."""
         keep = np.ones(self.weight.shape, self.weight.dtype)
         keep = keep if rows is None else keep * rows.astype(keep.dtype)
         keep = keep if outputs is None else keep * outputs.astype(keep.dtype)[:, None]
@@ -134,26 +134,25 @@ def layers_of(network: PyTree) -> dict[str, Any]:
 
 def take_apart(networks: Networks) -> Parts:
     """The layers of one network."""
-    moments, structures = networks.weight_moments(), networks.model.structures
-    deviations, variances = {}, {}
-    if isinstance(networks, GaussianNetworks):
-        deviations, variances = networks.deviations, networks.variances
+    moments, beside = networks.weight_moments(), networks.beside()
     parts = {}
     for name, layer in layers_of(networks.model.network).items():
         weight = np.asarray(layer.weight)
+        # A layer without a prior has nothing but its weight.
+        deviation, variances = beside.get(name, Beside(None, {}))
         parts[name] = Part(
             weight=weight,
             mean=np.asarray(moments[name].mean) if name in moments else weight,
             bias=None if layer.bias is None else np.asarray(layer.bias),
-            structure=structures.get(name),
-            deviation=np.asarray(deviations[name]) if name in deviations else None,
-            variances={g: np.asarray(v) for g, v in variances.get(name, {}).items()},
+            structure=networks.model.structures.get(name),
+            deviation=None if deviation is None else np.asarray(deviation),
+            variances={group: np.asarray(values) for group, values in variances.items()},
         )
     return parts
 
 
 def put_together(parts: Parts, like: Networks) -> Networks:
-    """Networks of one kind with others, made of these layers."""
+    """Networks of the same kind as `like`, made of these layers."""
     network, ends = like.model.network, [*layers_of(like.model.network).values()]
     sizes = {"in": ends[0].in_features, "out": ends[-1].out_features}
     names = [*parts]
@@ -179,12 +178,13 @@ def put_together(parts: Parts, like: Networks) -> Networks:
     under = {name: part for name, part in parts.items() if part.structure is not None}
     structures: Any = {name: part.structure for name, part in under.items()}
     model = assemble(network, structures, like.model.likelihood)
-    if not isinstance(like, GaussianNetworks):
-        return type(like)(model)
-    return GaussianNetworks(
-        model,
-        {name: jnp.asarray(part.deviation) for name, part in under.items()},
-        {n: {g: jnp.asarray(v) for g, v in part.variances.items()} for n, part in under.items()},
+    return like.rebuilt(model, {name: _beside(part) for name, part in under.items()})
+
+
+def _beside(part: Part) -> Beside:
+    return Beside(
+        None if part.deviation is None else jnp.asarray(part.deviation),
+        {group: jnp.asarray(values) for group, values in part.variances.items()},
     )
 
 

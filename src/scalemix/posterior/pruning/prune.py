@@ -8,13 +8,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray, PyTree
 
 from scalemix.data.checks import check_inputs
-from scalemix.posterior.networks import (
-    Ensemble,
-    GaussianNetworks,
-    Networks,
-    NoisyNetworks,
-    OneNetwork,
-)
+from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning.compact import Compacted, compact
@@ -32,26 +26,58 @@ from scalemix.posterior.pruning.report import Report
 
 @dataclasses.dataclass(frozen=True)
 class Pruned:
-    """A smaller posterior, and a report of what went. `print` shows the report."""
+    """A smaller posterior, and a report of what went. `Posterior.prune` makes it.
+
+    `print` shows the report.
+
+    Attributes
+    ----------
+    posterior : Posterior
+        The smaller posterior.
+    report : Report
+        What was taken away, and what that cost.
+    network : PyTree
+        One network without noise, its weights at their means; of an ensemble, that of the first
+        member. It takes inputs as `posterior.scaling` standardises them.
+
+    Examples
+    --------
+    >>> pruned = post.prune()
+    >>> pruned.predict(x).mean.shape
+    (40,)
+    >>> pruned.network(jnp.zeros(3)).shape
+    ()
+    """
 
     posterior: Posterior
     report: Report
 
     @property
     def network(self) -> PyTree:
-        """One network, its weights at their means; of an ensemble, that of the first member.
-
-        It takes inputs as `posterior.scaling` standardises them, and no noise is in it.
-        """
-        networks = self.posterior.members[0].networks
-        assert isinstance(networks, Networks)
+        """One network without noise, its weights at their means."""
+        networks = self.posterior.networks.members[0]
         means = {name: moments.mean for name, moments in networks.weight_moments().items()}
         return networks.model.with_weights(means).network
 
     def predict(
         self, x: Any, *, num_draws: int | None = None, key: PRNGKeyArray | None = None
     ) -> Predictive:
-        """What `posterior.predict` gives."""
+        """The predictive distribution of the smaller posterior.
+
+        Parameters
+        ----------
+        x : array_like
+            Inputs, one example a row; with `drop_inputs`, the columns `report.inputs` alone.
+        num_draws : int, optional
+            As in `Posterior.predict`.
+        key : PRNGKeyArray, optional
+            As in `Posterior.predict`.
+
+        Returns
+        -------
+        Predictive
+            What `posterior.predict` gives.
+        """
         return self.posterior.predict(x, num_draws=num_draws, key=key)
 
     def __str__(self) -> str:
@@ -69,7 +95,8 @@ def prune(
 ) -> Pruned:
     """A smaller posterior; see `Posterior.prune`."""
     _check(x, threshold, tolerance, mask_only, drop_inputs)
-    members = [_supported(member.networks) for member in posterior.members]
+    members = [*posterior.networks.members]
+    _check_networks(members[0])
     if not mask_only:
         check_network(members[0].model)
     off = rows_off(members, threshold)
@@ -85,7 +112,7 @@ def prune(
         small = with_members(posterior, made.members, made.inputs if drop_inputs else None)
         report = _report(posterior, small, made, x)
     if before is not None:
-        # A mask shares the noise of its draws with what it is put on; a smaller network cannot.
+        # Under a mask the draws have the same noise as before; in a smaller network they cannot.
         taken = x[:, list(report.inputs)] if drop_inputs else x
         report = dataclasses.replace(
             report,
@@ -114,13 +141,11 @@ def _check(x: Any, threshold: Any, tolerance: Any, mask_only: bool, drop_inputs:
         )
 
 
-def _supported(networks: Networks | Ensemble) -> Networks:
-    if not isinstance(networks, GaussianNetworks | NoisyNetworks | OneNetwork):
+def _check_networks(networks: Networks) -> None:
+    if networks.obstacle_to_pruning is not None:
         raise ValueError(
-            f"A posterior of {type(networks).__name__} cannot be pruned: its draws have not one "
-            f"set of weights in common. Fit by VariationalEM or NoiseTraining."
+            f"A posterior of {networks.title} cannot be pruned: {networks.obstacle_to_pruning}"
         )
-    return networks
 
 
 def _predict(posterior: Posterior, x: Any) -> tuple[np.ndarray, Predictive]:
@@ -138,9 +163,10 @@ def _within(
     before: Predictive,
     tolerance: float,
 ) -> list[Row]:
-    """As many of the rows, from the first, as leave the predictive mean within the tolerance.
+    """The longest beginning of the rows whose removal keeps the predictive mean within tolerance.
 
-    By bisection: the more goes the larger the change, all but always. What comes back was measured.
+    It is found by bisection, for the change nearly always grows with the number of rows removed.
+    The change of what is returned has been measured.
     """
 
     def fits(num: int) -> bool:

@@ -1,4 +1,4 @@
-"""Arrays on their way to a file and back, by the names that stand for them in its header."""
+"""Arrays on their way to a file and back, by the names that the file's header calls them."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from jaxtyping import Array
 
 
 class Collected:
-    """Arrays for a file. What stands for each in the header is its name."""
+    """Arrays for a file. The header holds the name of each in its place."""
 
     def __init__(self):
         self.by_name: dict[str, np.ndarray] = {}
 
     def put(self, name: str, value: Any) -> Any:
-        """Keep an array, or all those of a dict, under this name."""
+        """Keep an array, or all arrays of a dict. What is returned goes into the header."""
         if isinstance(value, dict):
             return {key: self.put(f"{name}.{key}", part) for key, part in value.items()}
         if jnp.issubdtype(value.dtype, jax.dtypes.extended):
@@ -24,7 +24,7 @@ class Collected:
         return name
 
 
-class Found:
+class FileArrays:
     """The arrays of a file."""
 
     def __init__(self, by_name: dict[str, np.ndarray]):
@@ -44,7 +44,7 @@ class Found:
 
 
 def to_jax(array: np.ndarray, name: str) -> Array:
-    """The array on JAX's default device, whatever wrote it; never in another precision."""
+    """The array on JAX's default device, and never in another precision than the file's."""
     if jax.dtypes.canonicalize_dtype(array.dtype) != array.dtype:
         raise ValueError(
             f"{name!r} holds {array.dtype} numbers, and JAX is set to 32 bits. Call "
@@ -54,7 +54,7 @@ def to_jax(array: np.ndarray, name: str) -> Array:
 
 
 def check_finite(name: str, value: Any, like: Any = None) -> None:
-    """Raise `ValueError` for an array that is not finite, unless another has the same there.
+    """Raise `ValueError` for an array that is not finite, unless `like` has the same values there.
 
     A network of one's own may hold minus infinity as a mask.
     """
@@ -67,7 +67,7 @@ def check_finite(name: str, value: Any, like: Any = None) -> None:
     array = np.asarray(value)
     odd = ~np.isfinite(array)
     if isinstance(like, np.ndarray | jax.Array):
-        # One member's array stands for those of all.
+        # `like` is of one member, and compared with those of all.
         odd &= array != np.asarray(like)
     if odd.any():
         place = tuple(int(i) for i in np.argwhere(odd)[0])

@@ -1,6 +1,6 @@
 """Structures, mixtures and likelihoods as JSON, and back.
 
-Classes are found by name in the tables below, and nowhere else.
+Classes are found by name in the tables of `classes.py`, and nowhere else.
 """
 
 import dataclasses
@@ -12,23 +12,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from scalemix import likelihoods, mixtures
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.posterior.storage.arrays import to_jax
+from scalemix.posterior.storage.classes import (
+    LIKELIHOOD_CLASSES,
+    MIXTURE_CLASSES,
+    STRUCTURE_CLASSES,
+)
 from scalemix.posterior.storage.container import take
-from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
-
-Table = dict[str, type]
-
-
-def _public(module: Any, base: type) -> Table:
-    return {name: getattr(module, name) for name in module.__all__ if name != base.__name__}
-
-
-MIXTURES: Table = _public(mixtures, ScaleMixture)
-LIKELIHOODS: Table = _public(likelihoods, Likelihood)
-STRUCTURES: Table = {kind.__name__: kind for kind in (ADD, ARD, ARDADD, DropConnect)}
+from scalemix.structures import Structure
 
 # JSON has no numbers for these.
 WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
@@ -36,7 +29,8 @@ WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
 
 def encode(part: Structure | ScaleMixture | Likelihood) -> dict[str, Any]:
     """A structure, mixture or likelihood: its class and its fields."""
-    if not any(type(part) in table.values() for table in (STRUCTURES, MIXTURES, LIKELIHOODS)):
+    tables = STRUCTURE_CLASSES, MIXTURE_CLASSES, LIKELIHOOD_CLASSES
+    if not any(type(part) in table.values() for table in tables):
         raise ValueError(
             f"{type(part).__name__} is a class of your own, and files hold only those of scalemix, "
             f"for nothing in a file is ever executed. Save the network's arrays yourself "
@@ -67,11 +61,11 @@ def _encode_number(value: float) -> float | str:
 
 def decode_structure(description: Any, lead: tuple[int, ...]) -> Structure:
     """The structure that was encoded; `lead` is the shape of its parameters, the members."""
-    kind, fields = _lookup(description, STRUCTURES, "structure")
+    kind, fields = _lookup(description, STRUCTURE_CLASSES, "structure")
     values = {}
     for name, value in fields.items():
         if isinstance(value, dict) and "class" in value:
-            mixture, parameters = _lookup(value, MIXTURES, "mixture")
+            mixture, parameters = _lookup(value, MIXTURE_CLASSES, "mixture")
             numbers = {n: _parameter(v, n, lead) for n, v in parameters.items()}
             values[name] = mixture(**numbers)
         elif value is not None:
@@ -81,7 +75,7 @@ def decode_structure(description: Any, lead: tuple[int, ...]) -> Structure:
 
 def decode_likelihood(description: Any, lead: tuple[int, ...]) -> Likelihood:
     """The likelihood that was encoded, with what was learned in it."""
-    kind, fields = _lookup(description, LIKELIHOODS, "likelihood")
+    kind, fields = _lookup(description, LIKELIHOOD_CLASSES, "likelihood")
     static = {f.name for f in dataclasses.fields(kind) if f.metadata.get("static")}
     values = {
         name: take(fields, name, (bool, int)) if name in static else _parameter(value, name, lead)
@@ -89,7 +83,7 @@ def decode_likelihood(description: Any, lead: tuple[int, ...]) -> Likelihood:
     }
     learned = {name: values.pop(name) for name in kind.learned}
     if learned:
-        # Where learning started is not known any more; the constructor wants it above the floor.
+        # The file does not hold where learning started; any value above the floor will do.
         values["scale"] = 2 * values["floor"] + 1.0
     likelihood = kind(**values)
     for name, value in learned.items():
@@ -99,7 +93,7 @@ def decode_likelihood(description: Any, lead: tuple[int, ...]) -> Likelihood:
     return likelihood
 
 
-def _lookup(description: Any, table: Table, what: str) -> tuple[type, dict[str, Any]]:
+def _lookup(description: Any, table: dict[str, type], what: str) -> tuple[type, dict[str, Any]]:
     if not isinstance(description, dict):
         raise ValueError(f"its header describes no {what} where there must be one.")
     name = take(description, "class", str)
@@ -153,7 +147,7 @@ def in_words(description: dict[str, Any]) -> str:
             continue
         if isinstance(value, dict):
             value = value.get("values")
-        # Members differ in what they learned only; one number then stands for all.
+        # Members differ only in what they learned; elsewhere one number stands for all.
         numbers = value if isinstance(value, list) else [value]
         texts = dict.fromkeys(f"{n:.4g}" if isinstance(n, float) else str(n) for n in numbers)
         shown.append(f"{name}={' / '.join(texts)}")

@@ -1,7 +1,7 @@
-"""Networks without their arrays: described in JSON where they are scalemix's own.
+"""Networks without their arrays, described in JSON if they are scalemix's own.
 
-Any other network is known by the names, shapes and types of its leaves only, and whoever loads it
-brings one of the same form.
+Of any other network a file knows only the names, shapes and types of its leaves, and whoever loads
+it brings one of the same form.
 """
 
 import functools
@@ -26,13 +26,13 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
         "sparse_plus", "sparse_sigmoid", "squareplus", "tanh",
     )
 }  # fmt: skip
-# The fields of each network that hold its layers. Widths may differ from layer to layer, whatever
-# the constructor takes: a pruned network has such.
+# The fields of each network that hold its layers. Widths may differ from layer to layer, as those
+# of a pruned network do, although the constructor takes one for all.
 NETWORKS: dict[str, tuple[type, tuple[str, ...]]] = {
     "MLP": (MLP, ("layers",)),
     "ResNet": (ResNet, ("first", "blocks", "last")),
 }
-# A network is traced layer by layer when it is loaded, a few thousandths of a second for each.
+# A network is traced when it is loaded, which takes a few milliseconds for each layer.
 MOST_LAYERS = 500
 ADVICE = "Pass network= one of the class and sizes that were saved."
 
@@ -50,7 +50,7 @@ def describe(network: PyTree) -> dict[str, Any] | None:
     if sum(map(_num_layers, layers.values())) > MOST_LAYERS:
         return None
     description = {"class": name, "activation": activation[0], **layers}
-    # A layer that someone has put in may look like ours and not be.
+    # A layer that someone has put in may look like ours and be another.
     alike = jax.tree.structure(build(description)) == jax.tree.structure(network)
     return description if alike else None
 
@@ -126,15 +126,15 @@ def numbers_of(network: PyTree) -> dict[str, str]:
 
 
 def _by_name(network: PyTree, wanted: Callable[[Any], bool]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    leaves: dict[str, Any] = {}
     for path, leaf in jax.tree_util.tree_flatten_with_path(network)[0]:
         if not wanted(leaf):
             continue
         name = path_name(path)
-        if name in found:
+        if name in leaves:
             raise ValueError(f"Two leaves of the network are called {name!r}. Rename one of them.")
-        found[name] = leaf
-    return found
+        leaves[name] = leaf
+    return leaves
 
 
 def check(
@@ -165,7 +165,7 @@ def check(
 
 
 def _as_jax(leaf: Any) -> Any:
-    # NumPy is in double precision unless told otherwise; in a network it counts as JAX takes it.
+    # NumPy arrays are in double precision by default; in a network they count as JAX takes them.
     if not isinstance(leaf, np.ndarray):
         return leaf
     return jax.ShapeDtypeStruct(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))

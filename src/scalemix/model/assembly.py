@@ -1,0 +1,48 @@
+"""Puts a model together again from its parts."""
+
+import jax
+from jaxtyping import PyTree
+
+from scalemix.likelihoods import Likelihood
+from scalemix.model.inputs import check_outputs, find_input
+from scalemix.model.model import Model
+from scalemix.networks.sites import find_sites, path_name
+from scalemix.structures import Structure
+
+
+def assemble(
+    network: PyTree,
+    structures: dict[str, Structure],
+    likelihood: Likelihood,
+    *,
+    example: jax.ShapeDtypeStruct | None = None,
+    frozen: tuple[str, ...] = (),
+) -> Model:
+    """A model from the parts of one that was checked before, as a file holds them.
+
+    What is cheap to check is checked again; which layers have a path around them is not.
+    """
+    sites = find_sites(network)
+    names = [site.name for site in sites]
+    for name in structures:
+        if name not in names:
+            raise ValueError(
+                f"The prior stands on {name!r}, which is no layer of the network that a prior can "
+                f"be put on (those are {', '.join(names) or 'none'}). A layer type of your own "
+                f"needs its rule here too: see networks.register."
+            )
+    input_like = find_input(network, sites, example)
+    if input_like is not None:
+        check_outputs(network, likelihood, input_like)
+    for site in sites:
+        if site.name in structures and path_name(site.weight_path) in frozen:
+            raise ValueError(f"The prior stands on {site.name!r}, which is frozen.")
+    model = object.__new__(Model)
+    under = tuple(site for site in sites if site.name in structures)
+    parts = {
+        "network": network, "structures": structures, "likelihood": likelihood, "sites": under,
+        "example": input_like if example is None else example, "frozen": frozen,
+    }  # fmt: skip
+    for name, part in parts.items():
+        object.__setattr__(model, name, part)
+    return model

@@ -1,0 +1,68 @@
+"""Checks a network, a prior and a likelihood against each other, and finds the parts of a model."""
+
+from typing import NamedTuple
+
+import jax
+from jaxtyping import Array, PyTree
+
+from scalemix.likelihoods import Likelihood
+from scalemix.model.assignment import Prior, assign, check_parameters
+from scalemix.model.inputs import check_outputs, find_input
+from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
+from scalemix.networks.paths import bypassed_sites
+from scalemix.networks.sites import Site, find_sites, path_name
+from scalemix.structures import Structure
+
+
+class Parts(NamedTuple):
+    """What a model is made of beside its network and its likelihood."""
+
+    structures: dict[str, Structure]
+    sites: tuple[Site, ...]
+    example: jax.ShapeDtypeStruct | None
+    frozen: tuple[str, ...]
+
+
+def find_parts(
+    network: PyTree,
+    prior: Prior,
+    likelihood: Likelihood,
+    example: Array | None,
+    frozen: Frozen | None,
+) -> Parts:
+    """The structure of each site, the sites under the prior, an input, and what is frozen.
+
+    `ValueError` if something does not fit.
+    """
+    if not callable(network):
+        raise ValueError(f"network must be callable on one example; got {type(network)}.")
+    if not isinstance(likelihood, Likelihood):
+        raise ValueError(
+            f"likelihood must be an instance of one of scalemix.likelihoods, such as "
+            f"scalemix.likelihoods.Gaussian(); got {likelihood!r}."
+        )
+    sites = find_sites(network)
+    if not sites:
+        raise ValueError(
+            "The network holds no layer that a prior can be put on (Linear, Conv). "
+            "A layer type of your own needs a rule: see networks.register."
+        )
+    input_like = find_input(network, sites, example)
+    if input_like is not None:
+        check_outputs(network, likelihood, input_like)
+    names = frozen_arrays(network, frozen)
+    learning = tuple(site for site in sites if path_name(site.weight_path) not in names)
+
+    def bypassed() -> set[str]:
+        if input_like is None:
+            raise ValueError(
+                "ADD and ARDADD need to know which layers have a path around them, and for "
+                "that one input of the network: pass Model(..., example=x[0])."
+            )
+        return bypassed_sites(network, learning, input_like, learnable_leaves(network, names))
+
+    not_learning = [site.name for site in sites if site not in learning]
+    structures = assign(prior, learning, bypassed, frozen=not_learning)
+    check_parameters(structures)
+    under = tuple(site for site in sites if site.name in structures)
+    return Parts(structures, under, input_like, names)

@@ -1,0 +1,63 @@
+"""What a network takes and what it puts out, found out by tracing it."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PyTree
+
+from scalemix.likelihoods import Likelihood
+from scalemix.networks.sites import Site
+
+
+def find_input(
+    network: PyTree, sites: tuple[Site, ...], example: Array | jax.ShapeDtypeStruct | None
+) -> jax.ShapeDtypeStruct | None:
+    """One input of the network, in the precision of its weights; `None` if none can be found."""
+    if example is not None:
+        if not isinstance(example, jax.ShapeDtypeStruct):
+            example = jnp.asarray(example)
+        as_float = jax.ShapeDtypeStruct(example.shape, sites[0].weight(network).dtype)
+        # Whole numbers are measurements (pixels), unless the network takes nothing else.
+        if find_refusal(network, as_float) is None:
+            return as_float
+        return jax.ShapeDtypeStruct(example.shape, example.dtype)
+    # A network that takes a vector takes one that some dense layer of it takes.
+    guesses = {
+        (shape, site.weight(network).dtype): None
+        for site in sites
+        for shape in ((site.num_rows,), ())
+    }
+    # Each once: to find that a deep network takes none of them is work enough.
+    for shape, dtype in guesses:
+        guess = jax.ShapeDtypeStruct(shape, dtype)
+        if find_refusal(network, guess) is None:
+            return guess
+    return None
+
+
+def find_refusal(network: PyTree, example: jax.ShapeDtypeStruct) -> str | None:
+    """What the network says against an input of this shape and type; `None` if it takes it."""
+    try:
+        eqx.filter_eval_shape(network, example)
+    except Exception as error:
+        # Whatever a network of someone else's raises at an input that does not fit.
+        lines = str(error).strip().splitlines()
+        return lines[0] if lines else type(error).__name__
+    return None
+
+
+def check_outputs(network: PyTree, likelihood: Likelihood, example: jax.ShapeDtypeStruct) -> None:
+    """Raise `ValueError` unless the network puts out what the likelihood needs."""
+    if find_refusal(network, example) is not None:
+        raise ValueError(
+            f"The network cannot be called on one example of shape {example.shape}. It must take "
+            f"one example and nothing else: no batch axis, no key, no state."
+        )
+    shape = eqx.filter_eval_shape(network, example).shape
+    needed = likelihood.num_outputs
+    if shape != (needed,) and not (needed == 1 and shape == ()):
+        raise ValueError(
+            f"{type(likelihood).__name__} needs {needed} output{'s' if needed > 1 else ''} from "
+            f"the network, which puts out the shape {shape} for one example of shape "
+            f"{example.shape} (without a batch axis). Give the network out_size={needed}."
+        )

@@ -1,0 +1,116 @@
+"""Outputs of many draws at many rows, block by block, so that memory is bounded."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.posterior.networks import AnyNetworks
+from scalemix.posterior.statistics import DrawnLikelihoods
+
+# Outputs held at a time, as a count of numbers: 32 MB in float32.
+OUTPUTS_AT_A_TIME = 8 * 1024**2
+ROWS_AT_A_TIME = 8192
+# Fewer rows are filled up to this many: one program serves them all, at no cost to speak of.
+LEAST_ROWS = 64
+# Draws go through the network side by side until they make up this many rows.
+ROWS_TOGETHER = 2048
+
+
+def stream(
+    statistic: Callable[..., Any],
+    networks: AnyNetworks,
+    num_outputs: int,
+    indices: Array,
+    key: PRNGKeyArray,
+    x: np.ndarray,
+    *by_row: np.ndarray,
+) -> tuple[np.ndarray, ...]:
+    """A statistic of all draws' outputs at each row, in double precision.
+
+    `indices` are the places that the draws take, and `by_row` are further arguments of the
+    statistic, with one entry for each row.
+    """
+    total = len(x)
+    cap = OUTPUTS_AT_A_TIME // (len(indices) * num_outputs)
+    block = max(1, min(cap, ROWS_AT_A_TIME, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length())))
+    results = []
+    for start in range(0, max(total, 1), block):
+        rows = slice(start, start + block)
+        fill = block - len(x[rows])
+        # All blocks have one shape: the last is filled up and cut again.
+        inputs, *beside = (
+            np.concatenate([a[rows], np.zeros((fill, *a.shape[1:]), a.dtype)]) for a in (x, *by_row)
+        )
+        likelihoods, outputs = draw_outputs(networks, num_outputs, indices, key, inputs)
+        lost = np.asarray(_lost(outputs))[: block - fill]
+        if lost.any():
+            raise ValueError(too_far("network's output", start + int(np.argmax(lost))))
+        values = _summarise(statistic, likelihoods, outputs, *beside)
+        # Double precision from here on, where targets are shifted back to their own units.
+        results.append([_widen(np.asarray(value)[: block - fill]) for value in values])
+    return tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
+
+
+def too_far(what: str, row: int) -> str:
+    """What to say of a row at which numbers overflow."""
+    return (
+        f"The {what} at row {row} of x is beyond what single precision holds: the row lies too far "
+        f"from all that the network was trained on. Look at the units of its inputs, or remove it."
+    )
+
+
+@jax.jit
+def _lost(outputs: Array) -> Array:
+    """For each row, whether an output is not finite, or its square would not be."""
+    return jnp.any(~(jnp.abs(outputs) <= jnp.sqrt(jnp.finfo(outputs.dtype).max)), axis=(0, 2))
+
+
+def _widen(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.float64) if jnp.issubdtype(values.dtype, jnp.floating) else values
+
+
+# Two programs and not one: that of the networks takes long to compile, and serves all statistics.
+
+
+@eqx.filter_jit
+def draw_outputs(
+    networks: AnyNetworks, num_outputs: int, indices: Array, key: PRNGKeyArray, x: Any
+) -> tuple[DrawnLikelihoods, Array]:
+    """The likelihoods of all draws, and their outputs `(draws, rows, num_outputs)`.
+
+    The draws depend on the key and the indices alone: they are the same for every block of rows.
+    """
+
+    def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
+        network, likelihood = networks(*place)
+        outputs = jax.vmap(network)(x).reshape(x.shape[0], num_outputs)
+        return outputs, eqx.filter(likelihood, eqx.is_array)
+
+    num_draws = len(indices)
+    places = indices, jax.random.split(key, num_draws)
+    together = _group(num_draws, max(1, ROWS_TOGETHER // max(x.shape[0], 1)))
+    outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
+    first = networks(places[0][0], places[1][0]).likelihood
+    return DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True)), outputs
+
+
+def _group(num_draws: int, most: int) -> int:
+    """How many draws go together: a remainder, if there is one, is compiled a second time."""
+    most = min(num_draws, most)
+    whole = next(size for size in range(most, 0, -1) if num_draws % size == 0)
+    return whole if 2 * whole >= most else most
+
+
+@eqx.filter_jit
+def _summarise(
+    statistic: Callable[..., Any], draws: DrawnLikelihoods, outputs: Array, *by_row: Any
+) -> Any:
+    """The statistic at each row of a block."""
+    return jax.vmap(
+        lambda out, *rest: statistic(draws, out, *rest), in_axes=(1, *[0] * len(by_row))
+    )(outputs, *by_row)

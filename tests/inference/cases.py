@@ -1,0 +1,49 @@
+"""One row for each engine, and for each of its objectives or samplers."""
+
+from typing import NamedTuple
+
+import scalemix as sx
+from scalemix.fitting import UselessFitWarning
+from scalemix.inference.method import Method
+from scalemix.posterior.diagnostics import ConvergenceWarning
+
+IMPROPER = sx.ARD(sx.LogUniform()), "LogUniform is improper"
+
+
+class Case(NamedTuple):
+    """A method short enough that its fit is worth a warning, and a prior that it cannot use."""
+
+    method: Method
+    refused: sx.ARD
+    reason: str
+    warning: type[Warning]
+    num_steps: int = 9
+
+
+def noise(objective: str, refused: sx.ARD, reason: str) -> Case:
+    method = sx.NoiseTraining(objective, num_draws=2, steps=9, chunk_steps=3, batch_size=4)
+    return Case(method, refused, reason, UselessFitWarning)
+
+
+def chains(sampler: str) -> Case:
+    method = sx.MCMC(
+        sampler=sampler, num_chains=2, num_warmup=3, num_samples=4, thin=2, chunk_steps=3,
+        max_depth=2, warm_start=False,
+    )  # fmt: skip
+    return Case(method, *IMPROPER, ConvergenceWarning, num_steps=11)
+
+
+CASES = {
+    "lower_bound": noise("lower_bound", *IMPROPER),
+    "importance_weighted": noise("importance_weighted", *IMPROPER),
+    "tail_adaptive": noise("tail_adaptive", *IMPROPER),
+    "hierarchical": noise("hierarchical", sx.ARD(sx.HalfCauchy(1.0)), "which is infinite"),
+    "em": Case(
+        sx.VariationalEM(steps=9, chunk_steps=3, batch_size=4),
+        sx.ARD(sx.Bernoulli(0.5)),
+        "closed",
+        UselessFitWarning,
+    ),
+    "nuts": chains("nuts"),
+    "mclmc": chains("mclmc"),
+}
