@@ -47,11 +47,11 @@ def test_fit_says_what_it_did_and_how_good_it_is(regression):
 
 
 def test_json_is_all_that_stdout_has(classification):
-    found = classification.ran.json
-    assert found["task"] == "classification"
-    assert found["rows"] == {"trained": 72, "held_out": 8}
-    assert found["columns"]["target"]["classes"] == ["bad", "good"]
-    assert set(found["figures"]) == {
+    outcome = classification.ran.json
+    assert outcome["task"] == "classification"
+    assert outcome["rows"] == {"trained": 72, "held_out": 8}
+    assert outcome["columns"]["target"]["classes"] == ["bad", "good"]
+    assert set(outcome["figures"]) == {
         "accuracy", "baseline_accuracy", "log_likelihood", "brier", "expected_calibration_error",
     }  # fmt: skip
 
