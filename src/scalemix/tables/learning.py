@@ -8,7 +8,8 @@ import numpy as np
 from scalemix.data.bins import check_bins, find_edges
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import numbers, says_dates, says_numbers, short, word
-from scalemix.tables.columns import Categorical, Columns, Numeric
+from scalemix.tables.columns import Columns
+from scalemix.tables.inputs import Categorical, Numeric
 from scalemix.tables.reading import InputError, Table
 from scalemix.tables.targets import learn_target
 
