@@ -11,8 +11,8 @@ os.environ.setdefault(
     "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 )
 
-import jax  # noqa: E402
-import pytest  # noqa: E402
+import jax
+import pytest
 
 # The cheapest filter of silent broadcasting and widening.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
