@@ -125,9 +125,9 @@ def test_a_killed_process_loses_at_most_one_interval(tmp_path):
         """
     )
     command = [sys.executable, "-c", script, str(tmp_path / "run.ckpt")]
-    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    killed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    resumed = subprocess.run(command, capture_output=True, text=True, check=False)
+    resumed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert resumed.returncode == 0, resumed.stderr
     x = np.random.default_rng(0).normal(size=(60, 3))
     whole = sx.fit(build(), x, x[:, 0], METHOD, key=KEY)
