@@ -309,6 +309,23 @@ def test_checkpoints_of_version_1_go_on_with_a_warning(tmp_path):
     assert same(sx.fit(build(), X, Y, training(), key=KEY), resumed)
 
 
+def test_checkpoints_of_version_2_go_on_with_a_warning(tmp_path):
+    """They know the classes of the package by modules that have moved since; settings they know."""
+    path = tmp_path / "run.ckpt"
+    started(path, training())
+
+    def as_before(header, arrays):
+        header["fingerprints"].update(method="scalemix.noise", model="scalemix.model")
+        header.update(version=2)
+
+    rewritten(path, as_before)
+    with pytest.raises(ValueError, match=r"not the same num_draws\."):
+        resume(path, training(num_draws=3))
+    with pytest.warns(ResumeWarning, match="does not say with which model it was begun"):
+        resumed = resume(path)
+    assert same(sx.fit(build(), X, Y, training(), key=KEY), resumed)
+
+
 def test_a_checkpoint_whose_data_were_prepared_otherwise_says_so(tmp_path):
     """That of an earlier version, which standardised in single precision."""
     path = tmp_path / "run.ckpt"
@@ -325,7 +342,7 @@ def huge(header, arrays):
     ("change", "save", "reason"),
     [
         (huge, np.savez_compressed, "compressed"),
-        (lambda h, a: h.update(version=3), np.savez, "later version"),
+        (lambda h, a: h.update(version=99), np.savez, "later version"),
         (lambda h, a: h.update(format="mine"), np.savez, "another program"),
         (lambda h, a: h.update(fingerprints=[1]), np.savez, "header is damaged"),
         (lambda h, a: h.update(versions=7), np.savez, "header is damaged"),
@@ -392,6 +409,15 @@ def test_an_interrupt_at_any_point_resumes_to_the_same_run(moment, tmp_path, mon
     resumed = interrupt_and_resume(method, path, monkeypatch)
     assert same(whole, resumed)
     np.testing.assert_array_equal(whole.history.score, resumed.history.score)
+
+
+def test_resuming_without_a_file_starts_from_the_beginning_and_says_so(tmp_path):
+    path = tmp_path / "run.ckpt"
+    with pytest.warns(ResumeWarning, match=r"no checkpoint .*run\.ckpt: the run starts from the"):
+        begun = resume(path)
+    assert same(begun, sx.fit(build(), X, Y, training(), key=KEY))
+    # Now there is one.
+    assert same(begun, resume(path))
 
 
 def test_a_folder_is_not_to_be_deleted(tmp_path):

@@ -13,12 +13,6 @@ from scalemix.inference.training import loop
 from tests.fitting.common import KEY, METHOD, RNG, X, Y, build, close, reporting, same
 
 
-def test_the_same_key_gives_the_same_fit():
-    first, second = (sx.fit(build(), X, Y, METHOD, key=KEY) for _ in range(2))
-    assert same(first, second)
-    assert not same(first, sx.fit(build(), X, Y, METHOD, key=jax.random.key(1)))
-
-
 def test_chunks_do_not_matter():
     other = sx.NoiseTraining(steps=50, chunk_steps=17, num_draws=2)
     assert same(sx.fit(build(), X, Y, METHOD, key=KEY), sx.fit(build(), X, Y, other, key=KEY))
@@ -112,12 +106,6 @@ def test_divergence_names_the_model():
     models = [build(mixture=sx.Uniform(0.5, 1.5)), build(mixture=sx.Uniform(0.5, 1e30))]
     with pytest.raises(sx.DivergenceError, match=r"of model 1 diverged at step 0"):
         sx.fit_many(models, [X, X], [Y, Y], METHOD, keys=jax.random.split(KEY, 2))
-
-
-def test_reprs_are_short():
-    posterior = sx.fit(build(), X, Y, METHOD, key=KEY)
-    assert len(repr(posterior)) < 120
-    assert "after 50 steps" in repr(posterior)
 
 
 def test_the_bar_shows_itself_on_request(capsys):

@@ -106,8 +106,8 @@ def test_a_schedule_of_ones_own_is_never_taken_for_another():
     expected = {rate: run(rate_alone(rate)) for rate in (0.01, 0.5)}
     for make in (lambda rate: Scaled(constant, 100 * rate), Unhashable, from_a_box):
         for rate in (0.01, 0.5):
-            found = run(make(rate))
-            assert all(np.allclose(a, b) for a, b in zip(found, expected[rate], strict=True))
+            weights = run(make(rate))
+            assert all(np.allclose(a, b) for a, b in zip(weights, expected[rate], strict=True))
 
 
 def rate_alone(rate):

@@ -89,21 +89,21 @@ def test_a_candidate_that_explains_nothing_has_no_members(stacked):
 
 def test_held_out_rows_calibrate_the_intervals():
     """Under noise of five times the target's spread quantiles are far too wide."""
-    found = sx.fit_stacked(
+    stacked = sx.fit_stacked(
         candidates((5.0, 5.5)), *data(num=400), key=KEY, num_members=5, num_trial_members=2,
         progress=False,
     )  # fmt: skip
     # A hundred rows with hardly a spread, and those believed in.
     least = np.sqrt(ROWS_BELIEVED / (100 + ROWS_BELIEVED))
-    assert least < found.posterior.score_spread < 1.2 * least
-    prediction = found.posterior.predict(data(seed=7)[0])
+    assert least < stacked.posterior.score_spread < 1.2 * least
+    prediction = stacked.posterior.predict(data(seed=7)[0])
     lower, upper = prediction.interval(0.5)
     own = prediction.quantile(0.75) - prediction.quantile(0.25)
     # All members have t(4) noise of all but one scale.
-    tail = tail_probability(0.5, found.posterior.score_spread)
+    tail = tail_probability(0.5, stacked.posterior.score_spread)
     np.testing.assert_allclose((upper - lower) / own, t.isf(tail, 4) / t.ppf(0.75, 4), rtol=0.01)
     # An ensemble is calibrated as a whole: its members alone are not.
-    assert found.posterior.members[0].score_spread == 1.0
+    assert stacked.posterior.members[0].score_spread == 1.0
 
 
 def trial(rng, num_rows, deviations):
@@ -171,13 +171,13 @@ def test_classes_are_stacked_and_have_no_intervals_to_calibrate():
         sx.Model(MLP(2, 2, 8, 1, key=KEY), PRIOR, sx.likelihoods.Categorical(2)) for _ in range(2)
     ]
     methods = [dataclasses.replace(METHOD, temperature=t) for t in (0.1, 30.0)]
-    found = sx.fit_stacked(
+    stacked = sx.fit_stacked(
         [Candidate(*pair) for pair in zip(models, methods, strict=True)], x, (y > 0).astype(int),
         key=KEY, num_members=2, num_trial_members=2, progress=False,
     )  # fmt: skip
-    assert found.scores[0] > found.scores[1]
-    assert found.posterior.score_spread == 1.0
-    assert sx.metrics.accuracy(y > 0, found.posterior.predict(x).mean) > 0.9
+    assert stacked.scores[0] > stacked.scores[1]
+    assert stacked.posterior.score_spread == 1.0
+    assert sx.metrics.accuracy(y > 0, stacked.posterior.predict(x).mean) > 0.9
 
 
 def test_scores_are_on_the_scale_of_the_target(stacked):
@@ -209,10 +209,10 @@ def test_several_sets_at_once_are_the_same_fits(stacked):
 
 def test_too_few_rows_to_hold_out_leave_all_candidates_equal():
     x, y = data(num=12)
-    found = sx.fit_stacked(candidates(), x, y, key=KEY, num_members=4, progress=False)
-    np.testing.assert_allclose(found.weights, [0.5, 0.5])
-    np.testing.assert_array_equal(found.num_members, [2, 2])
-    assert np.isnan(found.scores).all()
+    stacked = sx.fit_stacked(candidates(), x, y, key=KEY, num_members=4, progress=False)
+    np.testing.assert_allclose(stacked.weights, [0.5, 0.5])
+    np.testing.assert_array_equal(stacked.num_members, [2, 2])
+    assert np.isnan(stacked.scores).all()
 
 
 def test_a_finished_run_is_read_back(tmp_path, stacked):
@@ -228,8 +228,8 @@ def test_a_finished_run_is_read_back(tmp_path, stacked):
 
 
 def test_the_defaults_are_temperatures_by_floors():
-    found = sx.default_candidates(MLP(2, 2, 8, 1, key=KEY), PRIOR, METHOD)
-    pairs = {(c.method.temperature, float(c.model.likelihood.floor)) for c in found}
+    defaults = sx.default_candidates(MLP(2, 2, 8, 1, key=KEY), PRIOR, METHOD)
+    pairs = {(c.method.temperature, float(c.model.likelihood.floor)) for c in defaults}
     assert len(pairs) == 6
     classes = sx.default_candidates(
         MLP(2, 3, 8, 1, key=KEY), PRIOR, METHOD, [sx.likelihoods.Categorical(3)]

@@ -7,6 +7,8 @@ from scalemix.fitting import UselessFitWarning
 from scalemix.inference.method import Method
 from scalemix.posterior.diagnostics import ConvergenceWarning
 
+IMPROPER = sx.ARD(sx.LogUniform()), "LogUniform is improper"
+
 
 class Case(NamedTuple):
     """A method short enough that its fit is worth a warning, and a prior that it cannot use."""
@@ -25,13 +27,12 @@ def noise(objective: str, refused: sx.ARD, reason: str) -> Case:
 
 def chains(sampler: str) -> Case:
     method = sx.MCMC(
-        sampler=sampler, num_chains=2, num_warmup=3, num_samples=6, chunk_steps=3, max_depth=2,
-        warm_start=False,
+        sampler=sampler, num_chains=2, num_warmup=3, num_samples=4, thin=2, chunk_steps=3,
+        max_depth=2, warm_start=False,
     )  # fmt: skip
-    return Case(method, sx.ARD(sx.LogUniform()), "LogUniform is improper", ConvergenceWarning)
+    return Case(method, *IMPROPER, ConvergenceWarning, num_steps=11)
 
 
-IMPROPER = sx.ARD(sx.LogUniform()), "LogUniform is improper"
 CASES = {
     "lower_bound": noise("lower_bound", *IMPROPER),
     "importance_weighted": noise("importance_weighted", *IMPROPER),

@@ -147,9 +147,9 @@ def test_the_same_built_twice_is_the_same():
 
 
 def test_what_differs_differs():
-    found = all_digests()
-    for one, other in itertools.combinations(found, 2):
-        assert found[one] != found[other], (one, other)
+    digests = all_digests()
+    for one, other in itertools.combinations(digests, 2):
+        assert digests[one] != digests[other], (one, other)
 
 
 def test_another_process_finds_the_same():
@@ -270,8 +270,8 @@ def test_what_a_function_imports_itself_counts(monkeypatch):
 
     module = types.ModuleType("settings_of_mine")
     monkeypatch.setitem(sys.modules, "settings_of_mine", module)
-    found = set()
+    digests = set()
     for rate in (0.1, 0.5):
         monkeypatch.setattr(module, "RATE", rate, raising=False)
-        found.add(digest(schedule, "it"))
-    assert len(found) == 2
+        digests.add(digest(schedule, "it"))
+    assert len(digests) == 2

@@ -6,42 +6,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import scalemix as sx
-from scalemix.posterior.networks import (
-    AnyNetworks,
-    Ensemble,
-    Networks,
-    NoisyNetworks,
-    OneNetwork,
-)
+from scalemix.posterior.networks import AnyNetworks, Ensemble, Networks
 from scalemix.posterior.storage.classes import NETWORKS_CLASSES
 from tests.posterior.storage.cases import (
     CHAIN_HISTORY,
     HISTORY,
-    build,
-    gaussian_networks,
+    NETWORKS,
     posterior,
-    sampled_networks,
 )
 
 KEY = jax.random.key(1)
 NUM_DRAWS = 4000
-# A new distribution is one more row.
-CASES = {
-    "NoisyNetworks": lambda: NoisyNetworks(build(sx.Gaussian(0.3))),
-    "OneNetwork": lambda: OneNetwork(build()),
-    "GaussianNetworks": lambda: gaussian_networks(build(sx.HalfCauchy(1.0))),
-    "SampledNetworks": lambda: sampled_networks(build(sx.HalfCauchy(1.0))),
-}
 
 
-@pytest.fixture(params=CASES)
+@pytest.fixture(params=NETWORKS)
 def networks(request):
-    return CASES[request.param]()
+    return NETWORKS[request.param][0]()
 
 
 def test_every_distribution_has_a_row():
-    assert NETWORKS_CLASSES.keys() == CASES.keys()
+    assert NETWORKS_CLASSES.keys() == NETWORKS.keys()
 
 
 def test_every_distribution_says_what_it_is(networks):
@@ -110,10 +94,10 @@ def test_arrays_bring_the_same_networks_back(networks):
         type(networks).from_arrays(networks.model, {**networks.to_arrays(), "more": KEY}, ())
 
 
-def test_history_must_be_of_such_a_fit(networks):
-    ours, other = HISTORY, CHAIN_HISTORY
-    if hasattr(networks, "positions"):
-        ours, other = other, ours
+@pytest.mark.parametrize("kind", NETWORKS)
+def test_history_must_be_of_such_a_fit(kind):
+    build, ours = NETWORKS[kind]
+    networks, other = build(), HISTORY if ours is CHAIN_HISTORY else CHAIN_HISTORY
     networks.check_history(ours, ())
     with pytest.raises(ValueError, match="one objective for each step"):
         networks.check_history(other, ())
@@ -136,7 +120,7 @@ def ensemble_of(networks, num):
 
 
 def test_an_ensemble_answers_what_one_fit_answers():
-    one: AnyNetworks = CASES["GaussianNetworks"]()
+    one: AnyNetworks = NETWORKS["GaussianNetworks"][0]()
     several: AnyNetworks = ensemble_of(one, 3)
     asked = [name for name in vars(AnyNetworks) if not name.startswith("_")]
     assert {"model", "lead", "stacked", "members", "with_members", "parts", "chains"} <= {*asked}

@@ -1,6 +1,7 @@
-"""Engines of inference and the one loop they share."""
+"""Methods of inference, and the objectives of noise training."""
 
 from scalemix.inference.chains.mcmc import MCMC
+from scalemix.inference.method import Method
 from scalemix.inference.training.em import VariationalEM
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.objectives import (
@@ -13,6 +14,7 @@ from scalemix.inference.training.settings import Training
 
 __all__ = [
     "MCMC",
+    "Method",
     "NoiseTraining",
     "Training",
     "VariationalEM",

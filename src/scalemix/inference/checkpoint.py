@@ -1,4 +1,4 @@
-"""States on disk: written whole or not at all, read without executing anything.
+"""Checkpoints: written whole or not at all, read without executing anything.
 
 A checkpoint is an uncompressed npz file: a header in JSON, and the leaves of the state by number.
 The header holds the digest of each setting, and the versions that the file was written with.
@@ -19,9 +19,12 @@ from scalemix._files import replacing
 from scalemix._versions import in_words, versions
 
 FORMAT = "scalemix checkpoint"
-VERSION = 2
-# Version 1 knew an optimiser by the name of its functions; of its digests these two still hold.
+VERSION = 3
+# Version 1 knew an optimiser by the name of its functions. These two of its digests still hold.
 READ_BY_VERSION_1 = ("data", "key")
+# Version 2 knew this package's classes by their modules, which have moved since. These digests,
+# which depend on classes, no longer hold.
+LOST_SINCE_VERSION_2 = ("method", "model", "warm_start")
 LARGEST_HEADER = 2**20
 # Differences that one message lists.
 MOST_NAMED = 8
@@ -47,7 +50,7 @@ def warn_if_none(paths: Sequence[Path]) -> None:
 
 
 def can_resume(path: Path, resume: bool) -> bool:
-    """Whether there is a run to go on with at this path; `ValueError` where none may begin."""
+    """Whether there is a run to continue at this path; `ValueError` if the path cannot be used."""
     if path.is_dir():
         raise ValueError(f"{path} is a folder: give checkpoint= the path of a file.")
     if path.exists() and not resume:
@@ -84,7 +87,7 @@ def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
     _compare(path, version, theirs, written, fingerprints)
     with _opened(path) as file:
         num_held = len(file.infolist()) - 1
-        # Of training, version 1 lacks what came last.
+        # Checkpoints of training in version 1 lack the last field.
         if len(leaves) - num_held not in ((0, 1) if version == 1 else (0,)):
             raise ValueError("it does not hold the arrays of this run")
         held = [_read_array(file, f"leaf{i}", leaf) for i, leaf in enumerate(leaves[:num_held])]
@@ -93,7 +96,7 @@ def read(path: Path, like: Any, fingerprints: dict[str, str]) -> Any:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The file; whatever its content leads to is one `ValueError` that names it."""
+    """The open file. Any error that its content leads to becomes a `ValueError` with its name."""
     try:
         with path.open("rb") as raw, zipfile.ZipFile(raw) as file:
             yield file
@@ -104,7 +107,7 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _check_sizes(file: zipfile.ZipFile, size: int) -> None:
-    """Refuse what unpacks to more than the file is long: ours are not compressed."""
+    """Refuse a file that unpacks to more than its own length, for ours are not compressed."""
     members = file.infolist()
     packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
     if packed or sum(member.file_size for member in members) > size:
@@ -131,9 +134,9 @@ def _parse_header(text: bytes) -> tuple[int, dict[str, Any], dict[str, Any]]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("it is of another program")
     version, theirs = header.get("version"), header.get("fingerprints")
-    if version not in (1, VERSION):
+    if version not in range(1, VERSION + 1):
         raise ValueError("it is of a later version of scalemix")
-    written = header.get("versions") if version == VERSION else {}
+    written = header.get("versions") if version > 1 else {}
     if not isinstance(theirs, dict) or not isinstance(written, dict):
         raise ValueError("its header is damaged")
     return version, theirs, written
@@ -142,8 +145,10 @@ def _parse_header(text: bytes) -> tuple[int, dict[str, Any], dict[str, Any]]:
 def _compare(
     path: Path, version: int, theirs: dict[str, Any], written: dict[str, Any], ours: dict[str, str]
 ) -> None:
-    """Refuse another run; warn of one that other versions have begun."""
+    """Refuse the checkpoint of another run, and warn of one that other versions have begun."""
     names = READ_BY_VERSION_1 if version == 1 else dict.fromkeys([*ours, *theirs])
+    if version == 2:
+        names = [name for name in names if name not in LOST_SINCE_VERSION_2]
     differing = [name for name in names if theirs.get(name) != ours.get(name)]
     here = _environment()
     changed = [name for name in {**written, **here} if written.get(name) != here.get(name)]
@@ -163,12 +168,13 @@ def _compare(
             f"{path} is a checkpoint of another run: not the same {named}."
             f"{hint} Pass what that run was given, or delete the file to start afresh."
         )
-    if version == 1:
+    if version < VERSION:
         told = (
-            "It is of an earlier version of scalemix, and does not say with which optimizer and "
-            "other settings it was begun: make sure that they are the same."
+            f"It is of an earlier version of scalemix, and does not say with which "
+            f"{'optimizer and other settings' if version == 1 else 'model'} it was begun: make "
+            f"sure that it is the same."
         )
-    if changed:
+    if changed or version < VERSION:
         warnings.warn(
             f"{path}: {told} The run goes on from there, but need not be bit for bit the one that "
             f"was not interrupted.",
@@ -178,22 +184,22 @@ def _compare(
 
 
 def _environment() -> dict[str, str]:
-    """All that the same run may come out differently by."""
+    """Everything outside the run that may change what comes out of it."""
     return {**versions(), "backend": jax.default_backend()}
 
 
 def _read_array(file: zipfile.ZipFile, name: str, like: Any) -> np.ndarray:
-    """The array, which must have the shape and type of another before its content is read."""
+    """The array, read only if its shape and type are those of `like`."""
     with file.open(f"{name}.npy") as member:
         shape, dtype = _read_form(member)
         if shape != np.shape(like) or dtype != np.dtype(like.dtype):
             raise ValueError(f"{name} is {dtype}{list(shape)}, which this run does not have")
-        # Copied, for a run fills its histories in place.
+        # A copy, because a run fills its histories in place.
         return np.frombuffer(member.read(), dtype).reshape(shape).copy()
 
 
 def _read_form(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
-    """The shape and the type that an array says it has, before any of it is read."""
+    """The shape and type in an array's header, before its content is read."""
     if np.lib.format.read_magic(member) != (1, 0):
         raise ValueError("an array is of another format")
     shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)

@@ -1,19 +1,18 @@
 """Digests of values and of code, equal where two of them do the same.
 
-An Optax optimiser is a pair of closures, and a schedule may be any function. So a function counts
-as what it does: its code, its defaults, what it closes over, and the globals that it reads, all
-the way down. Addresses, file names and line numbers do not count. Two optimisers that were built
-alike are the same, in another process too.
+An Optax optimiser is a pair of closures, and a schedule may be any function. So a function is
+compared by what it does: its code, its defaults, the values it closes over and the globals it
+reads, all the way down. Addresses, file names and line numbers do not count. Two optimisers that
+were built alike have the same digest, in another process too.
 
-What an installed package gives a name to is known by that name and by the package's version.
+An object that an installed package has under a name is known by that name and the package's
+version.
 """
 
 import dataclasses
 import functools
 import hashlib
-import importlib.metadata
 import sys
-import sysconfig
 import types
 from typing import Any
 
@@ -21,15 +20,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scalemix._versions import PACKAGES
+from scalemix.inference.origins import package_of, public_name, read_attributes
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), range, slice)
 BUILT_IN = (types.BuiltinFunctionType, types.MethodWrapperType)
-# Around a function, and nothing to say of their own.
+# Wrappers around a function that add nothing of their own.
 WRAPPERS: tuple[Any, ...] = (
     staticmethod, classmethod, type(functools.lru_cache(repr)), type(jax.jit(abs)),
 )  # fmt: skip
-# What a class holds besides its methods and attributes, unless someone wrote it.
+# Names in a class that are not compared, unless someone wrote a method of that name.
 NOT_COMPARED = frozenset({
     "__abstractmethods__", "__annotate__", "__annotate_func__", "__annotations__",
     "__annotations_cache__", "__check_init__", "__classcell__", "__dataclass_fields__",
@@ -42,15 +41,15 @@ NOT_COMPARED = frozenset({
 
 def arrays_digest(arrays: list[Any]) -> str:
     """A digest of what arrays hold, with their shapes and types."""
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for array in arrays:
         array = np.asarray(array)
-        found.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
-    return found.hexdigest()
+        hashed.update(f"{array.shape}{array.dtype}".encode() + array.tobytes())
+    return hashed.hexdigest()
 
 
 def digest(value: Any, name: str) -> str:
-    """The digest of any value, or a `ValueError` that says what of it cannot be compared."""
+    """The digest of any value, or a `ValueError` that says which part of it cannot be compared."""
     try:
         return _Digests().of(value).hex()
     except (_UnknownError, RecursionError) as error:
@@ -64,9 +63,9 @@ def digest(value: Any, name: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class SameCode:
-    """A function, or a tuple of functions, that equals every other that does the same.
+    """A function, or a tuple of functions, that equals every other one that does the same.
 
-    JAX compiles a program anew for a function that is not equal to the last.
+    JAX compiles a program anew for a function that is not equal to the one before.
     """
 
     function: Any = dataclasses.field(compare=False)
@@ -74,10 +73,10 @@ class SameCode:
 
 
 def by_what_it_does(function: Any) -> SameCode:
-    """The function, comparable by what it does if packages made it, such as Optax; else by itself.
+    """The function, compared by what it does if a package such as Optax made it, else by identity.
 
-    Two optimisers of a package, built alike, are the same program. Of code of one's own it is never
-    quite certain, and a program that is taken for another is a wrong result.
+    Two optimisers of a package that were built alike are the same program. With code of one's own
+    that is never quite certain, and to take one program for another is to give a wrong result.
     """
     try:
         return SameCode(function, _Digests(own_code=False).of(function).hex())
@@ -86,27 +85,27 @@ def by_what_it_does(function: Any) -> SameCode:
 
 
 class _UnknownError(Exception):
-    """There is no telling whether two of these are the same."""
+    """Two such values cannot be compared."""
 
 
 class _Digests:
-    """Digests of values, each value visited once; with `own_code=False` of packages' code only."""
+    """Digests of values, each visited once. With `own_code=False` only packages may have code."""
 
     def __init__(self, own_code: bool = True):
         self.own_code = own_code
         # The outermost open value that a digest refers to, as a place: see `of`.
         self.lowest = 0
-        # The values themselves too, so that none makes room for another of the same address.
-        self.found: dict[int, tuple[Any, bytes]] = {}
+        # The values are kept too, so that no other value can have the address of one that is gone.
+        self.known: dict[int, tuple[Any, bytes]] = {}
         self.open: dict[int, int] = {}
 
     def of(self, value: Any) -> bytes:
         if type(value) in PLAIN:
             return _hash(type(value).__name__, repr(value).encode())
-        if id(value) in self.found:
-            return self.found[id(value)][1]
+        if id(value) in self.known:
+            return self.known[id(value)][1]
         if id(value) in self.open:
-            # A function that calls itself: how far up is all there is to say.
+            # A function that calls itself: all there is to say is how far up it stands.
             self.lowest = min(self.lowest, self.open[id(value)])
             return _hash("again", str(len(self.open) - self.open[id(value)]).encode())
         place, outside = len(self.open), self.lowest
@@ -115,9 +114,9 @@ class _Digests:
             result = self._look(value)
         finally:
             del self.open[id(value)]
-        # What refers to something further out has another digest elsewhere.
+        # A value that refers to something further out has another digest elsewhere.
         if self.lowest >= place:
-            self.found[id(value)] = value, result
+            self.known[id(value)] = value, result
         self.lowest = min(self.lowest, outside)
         return result
 
@@ -143,14 +142,14 @@ class _Digests:
             return self.unordered("set", value)
         if type(value) in (tuple, list):
             return self.all(type(value).__name__, *value)
-        named = _public_name(value)
+        named = public_name(value)
         if named is not None:
             return _hash("name", named.encode())
         if isinstance(value, type):
             return self._class(value)
         module = value.__globals__ if isinstance(value, types.FunctionType) else vars(type(value))
         name = module.get("__name__", module.get("__module__"))
-        if not self.own_code and not isinstance(value, types.CodeType) and not _package(name):
+        if not self.own_code and not isinstance(value, types.CodeType) and not package_of(name):
             raise _UnknownError("code of one's own")
         return self._callable(value) or self._object(value)
 
@@ -175,7 +174,7 @@ class _Digests:
     def _function(self, value: types.FunctionType) -> bytes:
         cells = [_content(cell) for cell in value.__closure__ or ()]
         # Not `__module__`, which `functools.wraps` copies from another function.
-        read = {} if _package(value.__globals__.get("__name__")) else self._globals(value)
+        read = {} if package_of(value.__globals__.get("__name__")) else self._globals(value)
         return self.all(
             "function", value.__code__, value.__defaults__, value.__kwdefaults__, cells, read,
             value.__dict__,
@@ -189,15 +188,15 @@ class _Digests:
         )  # fmt: skip
 
     def _globals(self, value: types.FunctionType) -> dict[str, Any]:
-        """What a function of the user's own reads by name, in modules of their own as well."""
+        """The values that a function of the user's own reads by name, from modules too."""
         names, read = _names(value.__code__), {}
         for name in sorted(names & value.__globals__.keys()):
-            read[name] = found = value.__globals__[name]
-            if isinstance(found, types.ModuleType):
-                read[name] = _attributes(found, names, set())
-        # What it imports itself is read by that name, wherever it stands.
+            read[name] = content = value.__globals__[name]
+            if isinstance(content, types.ModuleType):
+                read[name] = read_attributes(content, names, set())
+        # Modules that it imports itself are read by that name, wherever the import stands.
         for name in sorted(names & sys.modules.keys() - read.keys()):
-            read[f"import {name}"] = _attributes(sys.modules[name], names, set())
+            read[f"import {name}"] = read_attributes(sys.modules[name], names, set())
         return read
 
     def _class(self, value: type) -> bytes:
@@ -212,7 +211,7 @@ class _Digests:
         return self.all("class", value.__qualname__, value.__bases__, own, factories)
 
     def _object(self, value: Any) -> bytes:
-        # As pickle and copy take objects apart; nothing is pickled, and nothing is run from a file.
+        # Objects are taken apart as pickle and copy do. Nothing is pickled, or run from a file.
         try:
             reduced = value.__reduce_ex__(4)
         except Exception:
@@ -228,14 +227,14 @@ class _Digests:
 
 
 def _hash(kind: str, *parts: bytes) -> bytes:
-    found = hashlib.sha256(kind.encode())
+    hashed = hashlib.sha256(kind.encode())
     for part in parts:
-        found.update(len(part).to_bytes(8, "little") + part)
-    return found.digest()
+        hashed.update(len(part).to_bytes(8, "little") + part)
+    return hashed.digest()
 
 
 def _written(part: Any) -> bool:
-    """Whether a method stands in someone's source, and was not made up by a decorator."""
+    """Whether a method stands in someone's source, rather than having been generated."""
     return isinstance(part, types.FunctionType) and part.__code__.co_filename != "<string>"
 
 
@@ -249,49 +248,3 @@ def _content(cell: types.CellType) -> Any:
 def _names(code: types.CodeType) -> set[str]:
     inner = [_names(part) for part in code.co_consts if isinstance(part, types.CodeType)]
     return set(code.co_names).union(*inner)
-
-
-def _attributes(module: types.ModuleType, names: set[str], seen: set[str]) -> Any:
-    """The name of a module and, if no package was installed with it, what of it is read."""
-    package = _package(module.__name__)
-    if package or module.__name__ in seen:
-        return package or module.__name__
-    seen = {*seen, module.__name__}
-    read = {name: vars(module)[name] for name in sorted(names & vars(module).keys())}
-    return {
-        name: _attributes(part, names, seen) if isinstance(part, types.ModuleType) else part
-        for name, part in read.items()
-    }
-
-
-def _public_name(value: Any) -> str | None:
-    """The name by which an installed package, or Python itself, has this very object."""
-    if isinstance(value, types.ModuleType):
-        return _package(value.__name__)
-    module = getattr(value, "__module__", None)
-    name = getattr(value, "__qualname__", getattr(value, "__name__", None))
-    package = _package(module)
-    if package is None or not isinstance(name, str):
-        return None
-    found: Any = sys.modules.get(str(module))
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return f"{package}:{module}.{name}" if found is value else None
-
-
-@functools.cache
-def _package(module: str | None) -> str | None:
-    """The installed package that a module is of, with its version; nothing for a user's own."""
-    root = str(module).partition(".")[0]
-    if root == "__main__" or root not in sys.modules:
-        return None
-    # Files say with which versions of these they were written.
-    if root in PACKAGES or root in sys.stdlib_module_names:
-        return root
-    places = tuple({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
-    if not str(getattr(sys.modules[root], "__file__", "")).startswith(places):
-        return None
-    try:
-        return f"{root} {importlib.metadata.version(root)}"
-    except importlib.metadata.PackageNotFoundError:
-        return f"{root} {getattr(sys.modules[root], '__version__', '')}"

@@ -1,4 +1,4 @@
-"""What makes two runs the same: a digest for each setting, so that a difference has a name."""
+"""What identifies a run: a digest for each setting, so that a difference has a name."""
 
 import dataclasses
 from typing import Any
@@ -28,11 +28,11 @@ def fingerprint(
 
 def _settings(method: Any, within: str = "") -> dict[str, str]:
     """A digest for each field, and for each field of a method within the method."""
-    found = {}
+    digests = {}
     for field in dataclasses.fields(method):
         name, value = f"{within}{field.name}", getattr(method, field.name)
         nested = dataclasses.is_dataclass(value) and not isinstance(value, type)
-        found[name] = digest(type(value) if nested else value, name)
+        digests[name] = digest(type(value) if nested else value, name)
         if nested:
-            found |= _settings(value, f"{name}.")
-    return found
+            digests |= _settings(value, f"{name}.")
+    return digests

@@ -46,8 +46,8 @@ def _save(figure: Any, folder: Path, name: str) -> None:
 
 def importance_weights(folder: Path, plan: Plan, progress: bool | None) -> None:
     """Figure 1a: the weights of ten draws, seen in the last steps of training on energy."""
-    found = data.load("energy")
-    train, _ = data.splits(len(found.y))[0]
+    energy = data.load("energy")
+    train, _ = data.splits(len(energy.y))[0]
     panels: list[tuple[str, Any, float]] = [
         ("importance weighted, rate .005", "importance_weighted", 0.005),
         ("importance weighted, rate .5", "importance_weighted", 0.5),
@@ -56,7 +56,7 @@ def importance_weights(folder: Path, plan: Plan, progress: bool | None) -> None:
     figure, (axes,) = _figure(1, 3, 11, 3.2)
     steps = min(plan.steps, 5000)
     for axis, (title, objective, rate), colour in zip(axes, panels, COLOURS, strict=False):
-        network = MLP(found.x.shape[1], "scalar", 50, 1, key=jax.random.key(0))
+        network = MLP(energy.x.shape[1], "scalar", 50, 1, key=jax.random.key(0))
         # Weights of each example, as the released code has them.
         method: Any = NoiseTraining(
             objective, steps=steps, num_draws=10, record_weights=True, chunk_steps=steps // 20,
@@ -64,8 +64,8 @@ def importance_weights(folder: Path, plan: Plan, progress: bool | None) -> None:
         )  # fmt: skip
         posterior = fit(
             Model(network, ARD(Bernoulli(1 - rate)), Gaussian()),
-            found.x[train],
-            found.y[train],
+            energy.x[train],
+            energy.y[train],
             method,
             key=jax.random.key(1),
             progress=progress,
@@ -112,14 +112,14 @@ def posterior_structure(folder: Path, plan: Plan, progress: bool | None) -> None
     Above at temperature one; below at that of the paper's released code, which averages the
     divergence over weights where it should sum and divide by the number of data.
     """
-    found = data.load("boston")
-    train, _ = data.splits(len(found.y))[0]
+    boston = data.load("boston")
+    train, _ = data.splits(len(boston.y))[0]
     training = plan.training(len(train))
-    network = ResNet(found.x.shape[1], "scalar", 50, 2, key=jax.random.key(0))
+    network = ResNet(boston.x.shape[1], "scalar", 50, 2, key=jax.random.key(0))
 
     def fitted(prior: Any, method: Any) -> Posterior:
         return fit(
-            Model(network, prior, Gaussian()), found.x[train], found.y[train], method,
+            Model(network, prior, Gaussian()), boston.x[train], boston.y[train], method,
             key=jax.random.key(1), progress=progress,
         )  # fmt: skip
 

@@ -46,13 +46,13 @@ class KeptNoise(Networks):
         return Drawn(self.model.with_scales(scales), self.model.likelihood)
 
     def weight_moments(self) -> dict[str, WeightMoments]:
-        found = {}
+        moments = {}
         for prior in self.model.site_priors:
             xi = jax.vmap(prior.expand)(self.scales[prior.name])
             w = xi * jnp.expand_dims(prior.weight, 0)
             square = jnp.mean(w**2, axis=0)
-            found[prior.name] = WeightMoments(jnp.mean(w, axis=0), jnp.var(w, axis=0), square)
-        return found
+            moments[prior.name] = WeightMoments(jnp.mean(w, axis=0), jnp.var(w, axis=0), square)
+        return moments
 
 
 def given_rows(posterior: Posterior, rows: Data, key: PRNGKeyArray) -> Posterior:

@@ -170,8 +170,8 @@ def _compared(cells: dict[str, Any], way: str) -> tuple[int, list[str], dict[str
 
 def _sets(cells: dict[str, Any], table: str) -> list[str]:
     """The sets of which a table has a cell."""
-    found = [cell.split("/") for cell in cells]
-    return list(dict.fromkeys(name for of_table, name, _ in found if of_table == table))
+    parts = [cell.split("/") for cell in cells]
+    return list(dict.fromkeys(name for of_table, name, _ in parts if of_table == table))
 
 
 def write_page(content: dict[str, Any], path: Path, figures: Path) -> None:

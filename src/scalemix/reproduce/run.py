@@ -60,8 +60,8 @@ def reproduce(
 
 def _load(name: str, data_dir: str | Path | None) -> tuple[Dataset, Sequence[Split]]:
     if name in data.NAMES:
-        found = data.load(name)
-        return found, data.splits(len(found.y))
+        dataset = data.load(name)
+        return dataset, data.splits(len(dataset.y))
     if data_dir is None:
         raise ValueError(
             f"There is no data set {name!r} in the package (there are: {', '.join(data.NAMES)}). "

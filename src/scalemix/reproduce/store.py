@@ -26,8 +26,8 @@ class Store:
         self.content: dict[str, Any] = {**about, "cells": {}}
         if self.path.exists():
             try:
-                found = json.loads(self.path.read_text())
-                theirs, _ = found["plan"], found["cells"]
+                content = json.loads(self.path.read_text())
+                theirs, _ = content["plan"], content["cells"]
             except (ValueError, KeyError, TypeError):
                 raise ValueError(
                     f"{self.path} is no results file of a reproduction. Delete it, or choose "
@@ -38,7 +38,7 @@ class Store:
                     f"{self.path} holds results of another plan ({theirs.get('name')!r}, not "
                     f"{plan.name!r}). Delete it, or choose another folder."
                 )
-            self.content = found | {"cells": _renamed(found["cells"])}
+            self.content = content | {"cells": _renamed(content["cells"])}
 
     def holds(self, name: str) -> bool:
         """Whether a cell is finished."""
@@ -62,7 +62,7 @@ def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
 def _commit() -> str:
     """The commit of the source that runs, if it runs from a clone."""
     try:
-        found = subprocess.run(
+        ran = subprocess.run(
             ["git", "rev-parse", "HEAD"],
             cwd=Path(__file__).parent,
             capture_output=True,
@@ -71,4 +71,4 @@ def _commit() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return found.stdout.strip()
+    return ran.stdout.strip()

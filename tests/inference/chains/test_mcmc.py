@@ -46,11 +46,11 @@ def moments(values):
     """Means and variances of values (chains, samples, quantities), with their standard errors."""
     values = np.asarray(values, float).reshape(*np.shape(values)[:2], -1)
     centred = (values - values.mean(axis=(0, 1))) ** 2
-    found = []
+    results = []
     for one in (values, centred):
         size = convergence.find_convergence(one).ess_bulk
-        found.append((one.mean(axis=(0, 1)), one.std(axis=(0, 1)) / np.sqrt(size)))
-    return found
+        results.append((one.mean(axis=(0, 1)), one.std(axis=(0, 1)) / np.sqrt(size)))
+    return results
 
 
 def assert_same_moments(one, other):
@@ -117,12 +117,12 @@ def test_both_forms_and_numpyro_have_the_same_posterior_of_a_linear_model():
     assert_same_moments(weights, theirs["w"])
     assert_same_moments(function, theirs["w"] @ NEW.T)
     # The diagnostics see what was just seen.
-    found = expanded.diagnostics(NEW)
-    assert found.function.rhat.shape == (4,)
-    assert found.function.rhat.max() < 1.05
-    assert found.function.ess_bulk.min() > 400
-    assert np.all((found.ebfmi > 0.3) & (found.ebfmi < 2.0))
-    assert np.all((found.acceptance > 0.8) & (found.acceptance < 1.0))
+    seen = expanded.diagnostics(NEW)
+    assert seen.function.rhat.shape == (4,)
+    assert seen.function.rhat.max() < 1.05
+    assert seen.function.ess_bulk.min() > 400
+    assert np.all((seen.ebfmi > 0.3) & (seen.ebfmi < 2.0))
+    assert np.all((seen.acceptance > 0.8) & (seen.acceptance < 1.0))
 
 
 @pytest.mark.slow
@@ -193,14 +193,14 @@ def test_inclusion_probabilities_match_exact_enumeration():
         warm_start_steps=100,
     )  # fmt: skip
     posterior = sx.fit(model, x, y, method, key=KEY, standardize=False)
-    found = posterior.inclusion_probabilities()["network"]["unit"]
+    probabilities = posterior.inclusion_probabilities()["network"]["unit"]
     exact = exact_inclusion(x.astype(float), y.astype(float), 0.4, 1.2)
     assert exact.min() < 0.3
     assert exact.max() > 0.95
     bits = np.asarray(posterior.networks.bits, float)
     size = np.nan_to_num(convergence.find_convergence(bits).ess_bulk, nan=bits[..., 0].size)
     errors = np.sqrt(exact * (1 - exact) / size)
-    np.testing.assert_array_less(np.abs(found - exact), 4 * errors + 1e-3)
+    np.testing.assert_array_less(np.abs(probabilities - exact), 4 * errors + 1e-3)
 
 
 @pytest.mark.slow

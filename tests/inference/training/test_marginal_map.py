@@ -48,8 +48,8 @@ def mean_over_draws(num_draws):
     """The exact mean of the objective by batch over all draws of so many masks."""
     places = np.array(list(itertools.product(range(8), repeat=num_draws)))
     values = jnp.asarray(log_likelihoods(X, Y))[places]
-    found = jax.vmap(lambda v: ob.importance_weighted(v, weighting="batch"))(values)
-    return float(np.prod(CHANCES[places], axis=1) @ np.asarray(found))
+    objectives = jax.vmap(lambda v: ob.importance_weighted(v, weighting="batch"))(values)
+    return float(np.prod(CHANCES[places], axis=1) @ np.asarray(objectives))
 
 
 def test_by_batch_it_is_a_bound_that_every_draw_tightens(float64):

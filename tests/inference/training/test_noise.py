@@ -205,6 +205,7 @@ def test_sample_weights_are_repetitions():
         ({"batch_size": -1}, "batch_size must be a positive"),
         ({"learning_rate": 0.0}, "learning_rate must be a positive number"),
         ({"learning_rate": "0.1"}, "learning_rate must be a positive number"),
+        ({"optimizer": optax.sgd(0.1), "learning_rate": 0.1}, "Give one of the two"),
         ({"validation_fraction": 1.0}, "validation_fraction must lie"),
     ],
 )

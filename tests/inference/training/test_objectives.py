@@ -180,10 +180,12 @@ def test_batches_are_right_on_average(name, weights, size):
     values = np.asarray(jax.random.normal(jax.random.key(5), (num_draws, 5)))
     batches = np.array(list(itertools.combinations(range(5), size)))
     total = size * weights.mean()
-    found = jax.vmap(lambda v, w: objective(v, w, total=total))(
+    of_batches = jax.vmap(lambda v, w: objective(v, w, total=total))(
         np.moveaxis(values[:, batches], 1, 0), weights[batches]
     )
-    np.testing.assert_allclose(np.mean(found), objective(values, weights), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        np.mean(of_batches), objective(values, weights), rtol=1e-4, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["lower_bound", "importance_weighted", "tail_adaptive"])
@@ -192,8 +194,8 @@ def test_draws_of_a_batch_are_weighed_by_its_whole_likelihood(name):
     values = jax.random.normal(jax.random.key(4), (5, 3))
     sums = 2.0 * values[:, :1] + 0.5 * values[:, 2:]
     expected = objective(sums) / 7.0
-    found = objective(values, weights, total=7.0, weighting="batch")
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    value = objective(values, weights, total=7.0, weighting="batch")
+    np.testing.assert_allclose(value, expected, rtol=1e-5)
     # A batch without any weight says nothing, and is no reason to stop.
     assert objective(values, jnp.zeros(3), total=7.0) == 0
 

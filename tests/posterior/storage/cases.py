@@ -9,7 +9,13 @@ import scalemix as sx
 from scalemix.data.scaling import Scaling
 from scalemix.model.unknowns import Unknowns
 from scalemix.networks import MLP
-from scalemix.posterior.networks import Ensemble, GaussianNetworks, NoisyNetworks, SampledNetworks
+from scalemix.posterior.networks import (
+    Ensemble,
+    GaussianNetworks,
+    NoisyNetworks,
+    OneNetwork,
+    SampledNetworks,
+)
 from scalemix.posterior.posterior import History
 
 KEY = jax.random.key(3)
@@ -66,6 +72,15 @@ def sampled_networks(model):
     return SampledNetworks(
         model, unknowns, positions, jnp.zeros((2, 3, 0), bool), jnp.zeros((2, 3))
     )
+
+
+# One of each distribution over networks, and the history of its fit. A new one is one more row.
+NETWORKS = {
+    "NoisyNetworks": (lambda: NoisyNetworks(build()), HISTORY),
+    "OneNetwork": (lambda: OneNetwork(build()), HISTORY),
+    "GaussianNetworks": (lambda: gaussian_networks(build(sx.HalfCauchy(1.0))), HISTORY),
+    "SampledNetworks": (lambda: sampled_networks(build(sx.HalfCauchy(1.0))), CHAIN_HISTORY),
+}
 
 
 def ensemble(num_members=3, network=None):

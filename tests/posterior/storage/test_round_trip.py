@@ -45,18 +45,10 @@ def assert_same_predictions(one, other):
         np.testing.assert_array_equal(a.epistemic, b.epistemic)
 
 
-KINDS = {
-    "NoisyNetworks": NoisyNetworks(build()),
-    "OneNetwork": OneNetwork(build()),
-    "GaussianNetworks": cases.gaussian_networks(build(sx.HalfCauchy(1.0))),
-    "SampledNetworks": cases.sampled_networks(build(sx.HalfCauchy(1.0))),
-}
-
-
 @pytest.mark.parametrize("kind", NETWORKS_CLASSES)
 def test_every_kind_of_networks_predicts_the_same_to_the_last_bit(kind, path):
-    history = cases.CHAIN_HISTORY if kind == "SampledNetworks" else cases.HISTORY
-    posterior = cases.posterior(KINDS[kind], history=history)
+    networks, history = cases.NETWORKS[kind]
+    posterior = cases.posterior(networks(), history=history)
     assert_same_predictions(posterior, round_trip(posterior, path))
 
 

@@ -13,7 +13,7 @@ from scalemix.networks.layouts import in_columns
 def row_log_likelihoods(model: Model, outputs: Array, data: Data) -> Array:
     """Each row's `log p(y | x, W)`, times its weight."""
     values = jax.vmap(model.likelihood.log_prob)(outputs, data.y)
-    # Rows that only pad have weight zero, and zero times whatever they give must be zero.
+    # Padding has weight zero, and zero times anything, finite or not, must be zero here.
     return jnp.where(data.weight > 0, values, 0.0) * data.weight
 
 
@@ -23,7 +23,7 @@ def network_outputs(model: Model, data: Data) -> Array:
 
 
 def log_likelihood(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
-    """`sum_n log p(y_n | x_n, W)`: a sum, so that N enters once, by the data being all there."""
+    """`sum_n log p(y_n | x_n, W)`, the sum over all data: this is the one place where N enters."""
     model = unknowns.place(position, bits).model
     return jnp.sum(row_log_likelihoods(model, network_outputs(model, data), data))
 

@@ -17,9 +17,9 @@ def sweep(
     num_updates: int,
     key: PRNGKeyArray,
 ) -> Array:
-    """The inclusion variables after so many of them, in random order, were drawn anew.
+    """The inclusion variables after `num_updates` of them, in random order, were drawn anew.
 
-    Each from its distribution given everything else (Kuo and Mallick):
+    Each is drawn from its distribution given everything else (Kuo and Mallick):
 
         log odds = log p(y | xi_r on) p(xi_r on) - log p(y | xi_r off) p(xi_r off)
     """
@@ -32,7 +32,7 @@ def sweep(
         which, key = place
         flipped = bits.at[which].set(~bits[which])
         other = log_density(unknowns, data, position, flipped)
-        # P(flip) = 1 / (1 + p(now) / p(flipped)); a flip into nowhere has none.
+        # P(flip) = 1 / (1 + p(now) / p(flipped)). Without a density there is no flip.
         flip = jnp.log(jax.random.uniform(key)) < jax.nn.log_sigmoid(
             jnp.where(jnp.isnan(other), -jnp.inf, other - value)
         ).astype(float)

@@ -26,13 +26,13 @@ from scalemix.inference.chains.sampler import (
     typed_like,
 )
 
-# The first step, as a share of the size of the space, the square root of its dimension. A chain
-# that starts well must not be thrown out by it.
+# The first step, as a share of the size of the space, which is the square root of its dimension. It
+# is short, so that a chain that starts well is not thrown out.
 FIRST_STEP = 1e-3
 # The most by which one step may be longer than the last.
 MOST_GROWTH = 1.2
-# Steps that the estimate of the step size remembers, and the width, in logarithms, of the errors
-# that it trusts.
+# How many steps the estimate of the step size remembers, and how far off, in logarithms, an error
+# may be to be trusted.
 MEMORY = 150.0
 TRUST = 9.0
 # A step whose error is this many times the tolerated one (a ratio of squares) is not taken.
@@ -100,8 +100,8 @@ class MCLMC(Sampler):
 
     def _adapt(self, state: MCLMCState, index: Array, change: Array, refused: Array) -> MCLMCState:
         num = state.chain.position.size
-        # The error grows with the sixth power of the step: each step tells which would have been
-        # right, the more reliably the closer it was (Robnik et al. 2023, section 4).
+        # The error grows with the sixth power of the step size, so that each step tells which size
+        # would have been right, more reliably the closer it was (Robnik et al. 2023, section 4).
         ratio = jnp.where(refused, LARGEST_RATIO, change**2 / (num * self.energy_tolerance) + 1e-8)
         weight = jnp.exp(-0.5 * (jnp.log(ratio) / TRUST) ** 2)
         forget = (MEMORY - 1) / (MEMORY + 1)
@@ -121,12 +121,12 @@ class MCLMC(Sampler):
         return jax.lax.cond(index == second, self._change_metric, lambda s: s, state)
 
     def _change_metric(self, state: MCLMCState) -> MCLMCState:
-        # A few samples' worth of the mean variance keep what was hardly seen to move from stalling.
+        # The mean variance counts as a few samples, lest an unknown that hardly moved stalls.
         variance = state.squares / jnp.maximum(state.num_measured, 1.0)
         total = state.num_measured + 5.0
         variance = (state.num_measured * variance + 5.0 * jnp.mean(variance)) / total
         variance = jnp.where(jnp.all(variance > 0), variance, jnp.ones_like(variance))
-        # No unknown moves further at first than it did; the estimate starts anew from there.
+        # At first no unknown moves further than before. The estimate starts anew from there.
         step_size = state.step_size / jnp.sqrt(jnp.max(variance))
         zero = jnp.zeros_like(state.error)
         state = state._replace(inverse_mass=variance, step_size=step_size, error=zero, memory=zero)

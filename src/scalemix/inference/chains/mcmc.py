@@ -43,28 +43,64 @@ SamplerName = Literal["nuts", "mclmc"]
 class MCMC(Method, Chain):
     """Sample weights, scales and noise level together, in several chains side by side.
 
-    For every proper prior. Each chain takes `num_warmup` steps to adapt and then `num_samples *
-    thin` more, of which every `thin`-th is kept. `sampler="nuts"` is exact and needs no tuning;
-    `"mclmc"` takes many cheap steps and has a bias that `energy_tolerance` bounds, the smaller the
-    less: it suits networks. All chains, and all fits of `fit_many`, step together in one program,
-    so with NUTS all wait for the longest trajectory.
+    For every proper prior. All chains, and all fits of `fit_many`, step together in one program, so
+    that with NUTS all wait for the longest trajectory. Needs `pip install "scalemix[mcmc]"`.
 
-    `parametrization="expanded"` samples `z` and `log xi` with `w = xi z`, `"hierarchical"` samples
-    `w` and `log xi`: the same posterior, but the former moves better where data say little. Scales
-    on a bounded interval are sampled along a sigmoid. Bernoulli scales are discrete: before each
-    step `inclusion_updates` of them, all if `None`, are drawn from their exact conditionals.
+    Parameters
+    ----------
+    num_chains : int, default 4
+        The number of chains of each fit.
+    num_warmup : int, default 1000
+        The number of steps that each chain takes to adapt, of which none is kept.
+    num_samples : int, default 1000
+        The number of samples that are kept of each chain.
+    thin : int, default 1
+        Every so many steps after the warm-up one sample is kept.
+    sampler : {"nuts", "mclmc"}, default "nuts"
+        NUTS is exact and needs no tuning. MCLMC takes many cheap steps, with a bias that
+        `energy_tolerance` bounds; it suits networks.
+    parametrization : {"expanded", "hierarchical"}, default "expanded"
+        Which coordinates chains move in: `z` and `log xi` with `w = xi z`, or `w` and `log xi`. The
+        posterior is the same, but the former moves better where data say little. Scales on a
+        bounded interval are sampled along a sigmoid.
+    warm_start : bool or Training, default True
+        Where chains start. `False`: at the network's values, each chain with another order of
+        them. `True`: from there uphill, by `warm_start_steps` steps of Adam. A method of training,
+        such as `VariationalEM(steps=2000)`: it fits one network for each chain first, each from a
+        start of its own, and each chain begins where its fit ended, like the members of a deep
+        ensemble.
+    warm_start_steps : int, default 1000
+        The length of the way uphill with `warm_start=True`.
+    learning_rate : float, default 1e-2
+        Adam's rate on the way uphill.
+    target_acceptance : float, default 0.8
+        The acceptance rate that NUTS adapts its step size to. More means shorter steps.
+    max_depth : int, default 10
+        NUTS makes at most `2 ** max_depth` leaps a step.
+    energy_tolerance : float, default 5e-4
+        The variance of the error in energy, per unknown, that MCLMC adapts its step size to. Less
+        means less bias.
+    inclusion_updates : int, optional
+        Bernoulli scales are discrete. So many of them are drawn from their exact conditionals
+        before each step; all of them unless given.
+    free_scale : float, default 1.0
+        A posterior needs a prior on everything. Arrays of the network that the model leaves without
+        one, such as biases and norms, are given `N(0, free_scale^2)`.
+    likelihood_scale : float, default 3.0
+        The parameters of the likelihood are given `N(0, likelihood_scale^2)`: the raw noise level,
+        before its softplus, on standardised targets.
+    chunk_steps : int, default 50
+        The number of steps between two looks at the run, where progress is shown and checkpoints
+        are written.
 
-    A posterior needs a prior on everything. What the model leaves without one is given `N(0,
-    free_scale^2)` in the network (biases, norms) and `N(0, likelihood_scale^2)` in the likelihood
-    (the raw noise level, before its softplus, on standardised targets).
-
-    Chains start from the network's values, each in an order of its own; with `warm_start=True` they
-    first climb for `warm_start_steps` steps of Adam at `learning_rate`. Or `warm_start` is a method
-    of training, such as `NoiseTraining(steps=2000)` or `VariationalEM(steps=2000)`: as many fits as
-    there are chains, each from its own start, run first, and each chain begins where its fit ended,
-    as the members of a deep ensemble would. `target_acceptance` and
-    `max_depth` are settings of NUTS. Between chunks of `chunk_steps` steps progress is shown and
-    checkpoints are written.
+    Examples
+    --------
+    >>> method = sx.MCMC(
+    ...     num_chains=2, num_warmup=5, num_samples=3, sampler="mclmc", warm_start=False
+    ... )
+    >>> post = sx.fit(model, x, y, method, key=key)
+    >>> post.networks.positions.shape[:2]
+    (2, 3)
     """
 
     num_chains: int = 4
@@ -123,7 +159,7 @@ class MCMC(Method, Chain):
             require_extra(package)
 
     def check_model(self, model: Model) -> None:
-        """Raise `ValueError` for a prior that is not proper, or not to be had in this form."""
+        """Raise `ValueError` for a prior that is not proper, or has no density in this form."""
         if isinstance(self.warm_start, Training):
             self.warm_start.check_model(model)
         for name, structure in model.structures.items():

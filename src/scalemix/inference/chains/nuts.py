@@ -20,7 +20,7 @@ from scalemix.inference.chains.sampler import (
     typed_like,
 )
 
-# Where the search for a step size begins; it is fast, and the first trajectories are short.
+# Where the search for a step size begins. The search is fast, and first trajectories are short.
 FIRST_STEP_SIZE = 0.1
 
 

@@ -1,4 +1,4 @@
-"""What a gradient sampler is to a chain: a first state, and steps that adapt while it warms up."""
+"""What a gradient sampler is: a first state, and steps that adapt during the warm-up."""
 
 import abc
 import contextlib
@@ -13,11 +13,11 @@ LogDensity = Callable[[Array], Array]
 
 
 class Transition(NamedTuple):
-    """What there is to know about a step: of one chain, or arrays of many chains and steps."""
+    """What is known about a step of one chain; or, as arrays, about steps of many chains."""
 
     log_density: Any
     energy: Any
-    """That of the trajectory; not a number for MCLMC, whose momentum never has another length."""
+    """That of the trajectory. Not a number for MCLMC, whose momentum has a constant length."""
     acceptance: Any
     diverged: Any
     num_gradients: Any
@@ -49,7 +49,7 @@ class Sampler(abc.ABC):
 
 @contextlib.contextmanager
 def as_blackjax_likes_it() -> Iterator[None]:
-    """The promotion of types that BlackJAX counts on, whatever the user has set."""
+    """A context with the type promotion that BlackJAX relies on, whatever the user has set."""
     with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):
         yield
 
@@ -60,5 +60,5 @@ def typed_like(new: PyTree, old: PyTree) -> PyTree:
 
 
 def strongly_typed(tree: PyTree) -> PyTree:
-    """Arrays with a type of their own, as a loop carries them."""
+    """The tree with no weakly typed arrays, which a compiled loop could not carry."""
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), tree)

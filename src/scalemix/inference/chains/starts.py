@@ -1,9 +1,8 @@
 """Where chains start: at different values, and from there uphill.
 
 A chain that starts far from where the posterior's mass lies spends its warm-up on the way there.
-The way up is shorter by an optimiser. It leads along the expanded form, whose log density has
-maxima; the hierarchical one has none, since it grows without bound as a scale and its weights
-shrink to nothing together.
+An optimiser is quicker. It climbs in the expanded form, whose log density has maxima. That of the
+hierarchical form has none: it grows without bound as a scale and its weights shrink together.
 """
 
 import dataclasses
@@ -35,13 +34,14 @@ def expanded(unknowns: Unknowns) -> Unknowns:
 def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
     """A position in the expanded form.
 
-    The network's own values for the first chain, and for others the same values in another order:
-    another draw from whatever they were drawn from. Scales are near where the prior has them.
+    The first chain has the network's own values. Other chains have the same values in another
+    order, which is another draw from whatever distribution they came from. Scales are near the
+    prior's most probable ones.
     """
     model = unknowns.model
     value_key, scale_key = jax.random.split(key)
     learned, coordinates = unknowns.form()
-    # One sort for all arrays: by the number of the array, and within it at random.
+    # One sort shuffles all arrays: by the number of the array first, then at random.
     flat, unravel = ravel_pytree(learned)
     sizes = np.array([leaf.size for leaf in jax.tree.leaves(learned)])
     numbers = jnp.asarray(np.repeat(np.arange(len(sizes)), sizes), flat.dtype)
@@ -60,7 +60,7 @@ def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
             u = middle + JITTER * jax.random.normal(jitter_key, u.shape, u.dtype)
             coordinates[prior.name][group] = u
             noise[group] = mixture.to_noise(u)
-        # What acts in the network are then the values it came with.
+        # The product of weight and scale is then the value that the network came with.
         acting = prior.expand(noise)
         weights[prior.name] = prior.site.weight(network) / jnp.where(acting == 0, 1.0, acting)
     network = eqx.tree_at(
@@ -86,18 +86,19 @@ def climb(
         with jax.numpy_dtype_promotion("standard"):
             updates, state = optimizer.update(-slope(position), state)
         position = position + updates
-        # A step into nowhere ends the climb where it was good.
+        # A step to where nothing is finite ends the climb at the last good position.
         return position, state, jnp.where(jnp.all(jnp.isfinite(position)), position, best)
 
     return jax.lax.fori_loop(0, num_steps, step, (position, optimizer.init(position), position))[2]
 
 
 def _height(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Array:
-    """What a climb climbs: the log density, but no row is given up as noise.
+    """The log density, changed so that no row is given up as noise.
 
-    Where the network puts out the noise of each input, the density's nearest maximum may be to call
-    the rows noisy that are hard to fit. Weighted by the square of their noise scale, held constant,
-    rows pull at the mean as they would under one noise level (Seitzer et al. 2022).
+    Where the network puts out the noise of each input, the nearest maximum of the density may be
+    one that calls rows noisy because they are hard to fit. Rows are therefore weighted by the
+    square of their noise scale, held constant, and pull at the mean as they would under one noise
+    level (Seitzer et al. 2022).
     """
     model = unknowns.place(position, bits).model
     outputs = network_outputs(model, data)

@@ -80,7 +80,7 @@ class Chunks:
         return Data(*map(jnp.asarray, gathered)), None
 
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
-        """The score of each model on its held-out data, always under the same noise."""
+        """The score of each model on its held-out rows, under the same noise every time."""
         held_out = jax.tree.map(jnp.asarray, held_out)
         values = programs.log_probs(
             self.static, state, self.arrays, held_out, self.sets, self.step_keys

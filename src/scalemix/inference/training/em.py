@@ -35,12 +35,12 @@ from scalemix.networks.gaussians import (
 from scalemix.networks.layouts import in_rows
 from scalemix.posterior.networks import GaussianNetworks
 
-# A step makes do with fewer draws than a score, which is compared with other scores.
+# A score takes at least so many draws. A step makes do with fewer.
 LEAST_SCORED = 8
 
 
 class EMState(NamedTuple):
-    """The means, which stand where the weights were; the deviations' logarithms; the variances."""
+    """Means (in place of the weights), log deviations, the prior's variances, the optimiser."""
 
     learned: PyTree
     log_deviations: dict[str, Array]
@@ -112,7 +112,7 @@ class VariationalEM(Training):
 
     See Also
     --------
-    scalemix.inference.training.settings.Training : The settings from `steps` on in more words.
+    scalemix.inference.Training : The settings from `steps` on, in more words.
 
     Examples
     --------

@@ -92,7 +92,7 @@ class NoiseTraining(Training):
 
     See Also
     --------
-    scalemix.inference.training.settings.Training : The settings from `steps` on in more words.
+    scalemix.inference.Training : The settings from `steps` on, in more words.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How well a state does on data that were held out."""
+"""How well a state predicts rows that were held out."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,17 +10,17 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.data.batches import Data
 from scalemix.likelihoods import Likelihood
 
-# Rows that are scored side by side, each of them once a draw.
+# How many pairs of row and draw are scored side by side.
 ROWS_TOGETHER = 4096
 
 
 class RowScores(NamedTuple):
-    """What a state says of each row of data held out."""
+    """The scores of each held-out row under a state."""
 
     log_prob: Array
     """`log (1/S) sum_s p(y | x, W_s)`"""
     cdf: Array
-    """`(1/S) sum_s P(Y <= y | x, W_s)`, not a number unless targets are real ones."""
+    """`(1/S) sum_s P(Y <= y | x, W_s)`. Not a number unless targets are real-valued."""
 
 
 def score_rows(
@@ -44,5 +44,5 @@ def score_rows(
 
 
 def weighted_mean(values: Array, weight: Array) -> Array:
-    """The mean over rows; those that only pad do not count, whatever their value."""
+    """The mean over rows, without those of weight zero, whatever their value."""
     return jnp.sum(jnp.where(weight > 0, values, 0.0) * weight) / jnp.sum(weight)
