@@ -134,7 +134,7 @@ def _parse_header(text: bytes) -> tuple[int, dict[str, Any], dict[str, Any]]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise ValueError("it is of another program")
     version, theirs = header.get("version"), header.get("fingerprints")
-    if not isinstance(version, int) or version not in range(1, VERSION + 1):
+    if not isinstance(version, int) or not 1 <= version <= VERSION:
         raise ValueError("it is of a later version of scalemix")
     written = header.get("versions") if version > 1 else {}
     if not isinstance(theirs, dict) or not isinstance(written, dict):
