@@ -11,7 +11,7 @@ import runpy
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,22 +43,27 @@ def as_script(blocks: Sequence[Block]) -> str:
     return "".join(f"{block.code}\nprint({END!r}, flush=True)\n" for block in blocks)
 
 
-def run_as_a_reader(code: str, folder: Path) -> str:
-    """What a program prints that runs in a folder, with names of its own only.
-
-    It runs in this process, and so does without imports and compilations that have been done; but
-    not under the strictness of the tests, which readers do not have.
-    """
-    program = folder / "program.py"
-    program.write_text(code)
+@contextlib.contextmanager
+def as_a_reader(folder: Path) -> Iterator[None]:
+    """A reader's surroundings: a folder, and none of the strictness of the tests."""
     with (
         contextlib.chdir(folder),
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
         warnings.catch_warnings(),
-        contextlib.redirect_stdout(io.StringIO()) as printed,
     ):
         warnings.simplefilter("default")
+        yield
+
+
+def run_as_a_reader(code: str, folder: Path) -> str:
+    """What a program prints that knows no names but its own.
+
+    It runs in this process, where modules are imported and programs compiled already.
+    """
+    program = folder / "program.py"
+    program.write_text(code)
+    with as_a_reader(folder), contextlib.redirect_stdout(io.StringIO()) as printed:
         runpy.run_path(str(program), run_name="__main__")
     return printed.getvalue()
 
