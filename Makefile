@@ -22,6 +22,7 @@ check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
+	$(BIN)/python -m tests.check_types
 
 format: $(STAMP)
 	$(BIN)/ruff format .

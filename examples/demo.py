@@ -1,4 +1,4 @@
-"""The main job on data inside the package: dropout as a prior, trained three ways.
+"""Dropout as a prior, trained by three objectives on data inside the package.
 
 `python examples/demo.py` prints how each does on held-out rows and writes out/demo.png.
 """
@@ -24,7 +24,7 @@ FAMILIES = {
 
 
 def compare_objectives(key: jax.Array) -> None:
-    """Three objectives on the yacht data, several splits trained as one program."""
+    """Compare three objectives on the yacht data. All splits are trained as one program."""
     data = sx.data.load("yacht")
     pairs = sx.data.splits(len(data.y))[:NUM_SPLITS]
     keys = jax.random.split(key, NUM_SPLITS)
@@ -67,7 +67,7 @@ def measure(posterior: sx.Posterior, x: np.ndarray, y: np.ndarray, key: jax.Arra
 
 
 def picture(path: Path, key: jax.Array) -> None:
-    """Above what each family says about one weight, below what a network makes of it and data."""
+    """Draw each family's prior of one weight, and below it a network trained under that prior."""
     rng = np.random.default_rng(3)
     x = np.concatenate([rng.uniform(-4, -1, 30), rng.uniform(1, 3, 20)])[:, None]
     y = np.sin(x[:, 0]) + 0.1 * rng.normal(size=50)
@@ -83,7 +83,7 @@ def picture(path: Path, key: jax.Array) -> None:
             above.plot([0, 0], [0, 0.4 + mass], color="tab:red", lw=3)
             above.text(0.2, 0.4 + mass, f"mass {mass:.1f} at zero", color="tab:red")
         network = sx.networks.MLP(1, "scalar", width=50, depth=1, key=key)
-        # Dropping the one input there is would leave nothing to learn from: noise on the rest.
+        # The first layer has a single input. If that were dropped, nothing would be left to learn from.
         prior = {"layers.1": sx.ARD(mixture, scale=3.0)}
         model = sx.Model(network, prior, sx.likelihoods.Gaussian())
         # Fresh noise for each row, in training as in prediction.
@@ -105,7 +105,7 @@ def picture(path: Path, key: jax.Array) -> None:
 
 
 def main() -> None:
-    """Compare, draw."""
+    """Print the comparison and write the picture."""
     key = jax.random.key(0)
     compare_objectives(key)
     path = Path("out/demo.png")

@@ -22,8 +22,7 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
 # Machines and compilers round differently, and a fit makes more of it. What a page shows is held to
 # this share of a number, and so many units of its last digit.
 SHARE, UNITS = 0.5, 3
-ANY = "..."
-TOKEN = re.compile(rf"\.\.\.|\s+|{NUMBER.pattern}|.")
+TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<space>\s+)|(?P<number>{NUMBER.pattern})|.")
 END = "-- end of a block --"
 
 
@@ -89,16 +88,13 @@ def _words(line: str) -> list[str]:
 
 
 def _same_line(printed: str, shown: str) -> bool:
-    match = re.fullmatch("".join(map(_pattern, TOKEN.findall(shown))) + r"\s*", printed)
+    match = re.fullmatch("".join(map(_pattern, TOKEN.finditer(shown))) + r"\s*", printed)
     return match is not None and all(map(_close, match.groups(), NUMBER.findall(shown)))
 
 
-def _pattern(token: str) -> str:
-    if token == ANY:
-        return ".*"
-    if NUMBER.fullmatch(token):
-        return f"({NUMBER.pattern})"
-    return r"\s*" if token.isspace() else re.escape(token)
+def _pattern(token: re.Match[str]) -> str:
+    patterns = {"any": ".*", "space": r"\s*", "number": f"({NUMBER.pattern})"}
+    return patterns.get(token.lastgroup or "", re.escape(token[0]))
 
 
 def _close(printed: str, shown: str) -> bool:

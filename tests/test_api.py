@@ -64,9 +64,12 @@ def test_jax_waits_until_a_name_is_asked_for():
 def test_the_library_does_without_its_extras():
     extras = ["arviz", "blackjax", "matplotlib", "pandas", "pyarrow", "rich", "sklearn", "typer"]
     run(
-        f"import sys; sys.modules.update(dict.fromkeys({extras})); import scalemix as sx; "
-        "[getattr(sx, name) for name in sx.__all__]; "
-        "import scalemix.recipes, scalemix.pruning, scalemix.relevance, scalemix.storage"
+        f"import sys; sys.modules.update(dict.fromkeys({extras})); import scalemix as sx\n"
+        "[getattr(sx, name) for name in sx.__all__]\n"
+        "import scalemix.recipes, scalemix.pruning, scalemix.relevance, scalemix.storage\n"
+        "try: import scalemix.sklearn\n"
+        "except ImportError as error: assert 'scalemix[sklearn]' in str(error)\n"
+        "else: raise AssertionError\n"
     )
 
 

@@ -56,6 +56,7 @@ def test_names_are_there_in_a_process_that_has_imported_nothing_else():
         ("b 2\na 1\n", "a 1\nb 2\n", True),
         ("a   1\n", "a 1\n", True),
         ("7 of 1,200\n", "7 of 1,100\n", True),
+        ("layers.0 1e-5\n", "layers.0 1e-5\n", True),
         ("layers.0 1e-5\n", "layers.1 1e-5\n", False),
         ("[0.001 0.98]\n", "[0.    0.99]\n", True),
         ("took 15.3 ms\n", "took ...\n", True),

@@ -46,7 +46,7 @@ class Structure(eqx.Module):
         """Whether the structure can switch a whole layer off, so that something must bypass it."""
         return "layer" in self.groups
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         name = type(self).__name__
         for mixture in self.groups.values():
             if not isinstance(mixture, ScaleMixture):
@@ -79,7 +79,7 @@ class ARD(Structure):
     )
 
     @property
-    def groups(self):
+    def groups(self) -> dict[str, ScaleMixture]:
         return {"unit": self.mixture}
 
 
@@ -102,7 +102,7 @@ class DropConnect(Structure):
     summary: ClassVar[str] = "Each weight has a scale of its own."
 
     @property
-    def groups(self):
+    def groups(self) -> dict[str, ScaleMixture]:
         return {"weight": self.mixture}
 
 
@@ -130,7 +130,7 @@ class ADD(Structure):
     )
 
     @property
-    def groups(self):
+    def groups(self) -> dict[str, ScaleMixture]:
         return {"layer": self.mixture}
 
 
@@ -162,5 +162,5 @@ class ARDADD(Structure):
     layer_mixture: ScaleMixture | None = None
 
     @property
-    def groups(self):
+    def groups(self) -> dict[str, ScaleMixture]:
         return {"unit": self.mixture, "layer": self.layer_mixture or self.mixture}

@@ -14,7 +14,7 @@ from scalemix.cli.prune import prune
 from scalemix.cli.report import report
 from scalemix.cli.reproduce import reproduce
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="scalemix",
     help="Neural networks that know what they do not know, from a table.",
     epilog="Exit codes: 0 fine, 2 bad input, 130 interrupted, 1 anything else.",
@@ -22,8 +22,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, fit, predict, evaluate, report, prune, info, priors, reproduce):
-    app.command()(command)
+for _command in (demo, fit, predict, evaluate, report, prune, info, priors, reproduce):
+    app.command()(_command)
 
 
 def _show_version(asked: bool) -> None:

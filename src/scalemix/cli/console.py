@@ -55,7 +55,8 @@ class Terminal:
     """What a command prints: remarks on stderr unless quiet, and its outcome on stdout."""
 
     def __init__(self, *, quiet: bool, as_json: bool):
-        self.quiet, self.as_json = quiet, as_json
+        self.quiet: bool = quiet
+        self.as_json: bool = as_json
 
     @property
     def progress(self) -> bool | None:

@@ -70,7 +70,9 @@ def visits(
     return jax.vmap(order)(first_epoch + jnp.arange(num_epochs))
 
 
-def batch_rows(orders: Array, start: Array, num_rows: Array, num_steps: int, batch_size: int):
+def batch_rows(
+    orders: Array, start: Array, num_rows: Array, num_steps: int, batch_size: int
+) -> Array:
     """The rows of several steps, `(num_steps, batch_size)`, from the endless stream of epochs.
 
     `start` is the position of the first row in the first of these epochs. Each epoch has every row

@@ -2,9 +2,9 @@
 
 from typing import Protocol
 
-import jax
 import numpy as np
 
+from scalemix._types import Shaped
 from scalemix.likelihoods import Likelihood
 
 
@@ -25,6 +25,6 @@ class Reader(Protocol):
         """What the network says against an example of this shape and type, if anything."""
         ...
 
-    def frozen_readers(self, example: jax.ShapeDtypeStruct) -> list[str]:
+    def frozen_readers(self, example: Shaped) -> list[str]:
         """The names of frozen layers that read such an example as it is."""
         ...

@@ -4,9 +4,10 @@ import dataclasses
 import math
 from typing import Any
 
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
 from scalemix import mixtures, networks
+from scalemix._types import PyTree
 from scalemix.fitting.candidates import FLOORS, noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings

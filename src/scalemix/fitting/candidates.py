@@ -4,8 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from jaxtyping import PyTree
-
+from scalemix._types import PyTree
 from scalemix.inference.training.em import VariationalEM
 from scalemix.inference.training.settings import Training
 from scalemix.likelihoods import Likelihood, StudentT

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key
+from scalemix._types import PyTree
 from scalemix.data.values import check_table, check_weights, count_classes
 from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
@@ -149,7 +150,7 @@ class Recipe(RecipeSettings):
     (40,)
     """
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         building.check_mixture(self)
 

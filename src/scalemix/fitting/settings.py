@@ -181,7 +181,7 @@ class RecipeSettings:
         default="mclmc", metadata=_setting(Choice(get_args(Sampler)), "The sampler of MCMC.")
     )
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, known in settings_of(RecipeSettings).items():
             object.__setattr__(self, name, known.kind.check(name, getattr(self, name)))
         if self.residual and len(set(self.hidden)) > 1:

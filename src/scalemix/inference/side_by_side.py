@@ -7,8 +7,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
 
+from scalemix._types import PyTree
 from scalemix.model.model import Model
 
 

@@ -120,7 +120,7 @@ class LocationScale(Likelihood):
     raw_scale: Array
     floor: Real
     per_input: bool = eqx.field(static=True)
-    learned = ("raw_scale",)
+    learned: ClassVar[tuple[str, ...]] = ("raw_scale",)
     continuous_units = True
 
     @property
@@ -136,7 +136,7 @@ class LocationScale(Likelihood):
         raw = self.one(output)[1] if self.per_input else self.raw_scale.astype(output.dtype)
         return self.floor + jax.nn.softplus(raw)
 
-    def mean(self, output):
+    def mean(self, output: Array) -> Array:
         return self.one(output)[0]
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import as_array
 from scalemix.likelihoods._base import Likelihood, entropy
@@ -30,32 +30,32 @@ class Bernoulli(Likelihood):
     def num_outputs(self) -> int:
         return 1
 
-    def log_prob(self, output, y):
+    def log_prob(self, output: Array, y: ArrayLike) -> Array:
         logit = self.one(output)[0]
         y = as_array(self.target(y))
         mass = y * jax.nn.log_sigmoid(logit) + (1 - y) * jax.nn.log_sigmoid(-logit)
         return jnp.where((y == 0) | (y == 1), mass, -jnp.inf)
 
-    def mean(self, output):
+    def mean(self, output: Array) -> Array:
         return jax.nn.sigmoid(self.one(output)[0])
 
-    def cdf(self, output, y):
+    def cdf(self, output: Array, y: ArrayLike) -> Array:
         y = as_array(self.target(y))
         below_one = jnp.where(y < 0, 0.0, jax.nn.sigmoid(-self.one(output)[0]))
         return jnp.where(y >= 1, 1.0, below_one)
 
-    def sf(self, output, y):
+    def sf(self, output: Array, y: ArrayLike) -> Array:
         y = as_array(self.target(y))
         above_zero = jnp.where(y < 0, 1.0, jax.nn.sigmoid(self.one(output)[0]))
         return jnp.where(y >= 1, 0.0, above_zero)
 
-    def variance(self, output):
+    def variance(self, output: Array) -> Array:
         logit = self.one(output)[0]
         return jax.nn.sigmoid(logit) * jax.nn.sigmoid(-logit)
 
-    def sample(self, output, *, key) -> Array:
+    def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         return jax.random.bernoulli(key, self.mean(output)).astype(output.dtype)
 
-    def constant_log_prob(self, y, weight):
+    def constant_log_prob(self, y: np.ndarray, weight: np.ndarray) -> float | None:
         share = np.average(y, weights=weight)
         return -entropy(np.array([1 - share, share]))

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix.likelihoods._base import Likelihood, entropy
 
@@ -31,7 +32,7 @@ class Categorical(Likelihood):
     discrete = True
     num_classes: int = eqx.field(static=True)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         if not isinstance(self.num_classes, int) or self.num_classes < 2:
             raise ValueError(
                 f"Categorical takes a whole number of classes, two or more; "
@@ -46,24 +47,24 @@ class Categorical(Likelihood):
     def mean_shape(self) -> tuple[int, ...]:
         return (self.num_classes,)
 
-    def log_prob(self, output, y):
+    def log_prob(self, output: Array, y: ArrayLike) -> Array:
         # A class that does not exist has no mass; indexing alone would give a neighbour's.
         y = self.target(y)
         hit = jnp.arange(self.num_classes, dtype=y.dtype) == y
         return jax.nn.logsumexp(jnp.where(hit, jax.nn.log_softmax(self.one(output)), -jnp.inf))
 
-    def mean(self, output):
+    def mean(self, output: Array) -> Array:
         return jax.nn.softmax(self.one(output))
 
-    def cdf(self, output, y):
+    def cdf(self, output: Array, y: ArrayLike) -> Array:
         raise ValueError("Classes have no order, so they have no quantiles and no intervals.")
 
-    def variance(self, output):
+    def variance(self, output: Array) -> Array:
         probability = jax.nn.softmax(self.one(output))
         return probability * (1 - probability)
 
-    def sample(self, output, *, key):
+    def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         return jax.random.categorical(key, self.one(output))
 
-    def constant_log_prob(self, y, weight):
+    def constant_log_prob(self, y: np.ndarray, weight: np.ndarray) -> float | None:
         return -entropy(np.bincount(y.astype(int), weights=weight) / np.sum(weight))

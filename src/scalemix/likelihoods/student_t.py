@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import log_gamma_half_step
@@ -57,22 +57,22 @@ class StudentT(LocationScale):
         per_input: bool = False,
     ):
         require(as_parameter(dof) > 0, f"StudentT: dof must be positive, got {dof}.")
-        self.raw_scale = raw_from_scale("StudentT", scale, floor)
+        self.raw_scale: Array = raw_from_scale("StudentT", scale, floor)
         self.dof = as_parameter(dof)
-        self.floor = as_parameter(floor)
+        self.floor: Real = as_parameter(floor)
         self.per_input = per_input
 
-    def log_prob(self, output, y):
+    def log_prob(self, output: Array, y: ArrayLike) -> Array:
         scale = self.scale(output)
         dof = as_array(self.dof).astype(scale.dtype)
         error = self._error(output, y)
         normaliser = log_gamma_half_step(0.5 * dof) - 0.5 * jnp.log(math.pi * dof)
         return normaliser - jnp.log(scale) - 0.5 * (dof + 1) * jnp.log1p(error**2 / dof)
 
-    def cdf(self, output, y):
+    def cdf(self, output: Array, y: ArrayLike) -> Array:
         return self._below(self._error(output, y))
 
-    def sf(self, output, y):
+    def sf(self, output: Array, y: ArrayLike) -> Array:
         return self._below(-self._error(output, y))
 
     def _error(self, output: Array, y: ArrayLike) -> Array:
@@ -85,16 +85,16 @@ class StudentT(LocationScale):
         tails = betainc(0.5 * dof, jnp.full_like(dof, 0.5), dof / (dof + error**2))
         return jnp.where(error > 0, 1 - 0.5 * tails, 0.5 * tails)
 
-    def variance(self, output):
+    def variance(self, output: Array) -> Array:
         finite = jnp.asarray(self.dof) > 2
         spread = jnp.where(finite, self.dof / jnp.where(finite, self.dof - 2, 1.0), jnp.inf)
         return self.scale(output) ** 2 * spread
 
-    def sample(self, output, *, key):
+    def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         mean = self.mean(output)
         return mean + self.scale(output) * jax.random.t(key, self.dof, mean.shape, mean.dtype)
 
-    def constant_log_prob(self, y, weight):
+    def constant_log_prob(self, y: np.ndarray, weight: np.ndarray) -> float | None:
         # Expectation maximisation: rows that are far off count less at each step.
         y, dof = np.asarray(y, np.float64), float(self.dof)
         least = max(float(self.floor), np.finfo(np.float32).tiny)

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import inside, log_normal
@@ -36,7 +36,7 @@ class Bernoulli(ScaleMixture):
     keep: Real = eqx.field(converter=as_parameter)
     value: Real = eqx.field(default=1.0, converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(
             (self.keep > 0) & (self.keep <= 1),
             f"Bernoulli: keep is the probability of keeping a unit and must lie in (0, 1], "
@@ -53,30 +53,32 @@ class Bernoulli(ScaleMixture):
         return Bernoulli(self.keep)
 
     @property
-    def is_discrete(self):
+    def is_discrete(self) -> bool:
         return True
 
-    def to_noise(self, u, *, signed=True):
+    def to_noise(self, u: Array, *, signed: bool = True) -> Array:
         """The noise of units that are on, where `u` is true, or off."""
         return jnp.where(u, self.value, 0.0)
 
-    def to_coordinate(self, noise, *, signed=True):
+    def to_coordinate(self, noise: Array, *, signed: bool = True) -> Array:
         return noise != 0
 
-    def coordinate_log_prob(self, u, *, signed=True):
+    def coordinate_log_prob(self, u: Array, *, signed: bool = True) -> Array:
         return self.log_prob(self.to_noise(u))
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         # Integers compared: finer than a uniform float32 and cheaper, for dropout is a hot path.
         threshold = jnp.minimum(jnp.asarray(self.keep * 2.0**32, jnp.float32), 4294967040.0)
         bits = jax.random.bits(key, shape, jnp.uint32)
         kept = (bits < threshold.astype(jnp.uint32)) | (self.keep >= 1)
         return jnp.where(kept, self.value, 0.0).astype(dtype)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         return self._log_mass(as_array(noise), self.value)
 
-    def variance_log_prob(self, variance):
+    def variance_log_prob(self, variance: ArrayLike) -> Array:
         return self._log_mass(as_array(variance), self.value**2)
 
     def _log_mass(self, x: Array, kept_value: Real) -> Array:
@@ -90,19 +92,19 @@ class Bernoulli(ScaleMixture):
         """The probability that a weight is exactly zero."""
         return 1 - self.keep
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """Log density of the slab, `keep * N(w; 0, ...)`; the spike's mass is `spike_mass`."""
         slab = self.value * as_array(scale)
         return jnp.log(self.keep) + log_normal(as_array(weight), slab)
 
     @property
-    def mean(self):
+    def mean(self) -> Real:
         return self.keep * self.value
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         return self.keep * self.value**2
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         return jnp.where(self.keep < 1, jnp.inf, self.value**-2)

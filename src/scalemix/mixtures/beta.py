@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import betaln, xlog1py, xlogy
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import LOG_2PI, inside
@@ -31,47 +31,49 @@ class Beta(ScaleMixture):
     a: Real = eqx.field(converter=as_parameter)
     b: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.a > 0, f"Beta: a must be positive, got {self.a}.")
         require(self.b > 0, f"Beta: b must be positive, got {self.b}.")
 
     @property
-    def support(self):
+    def support(self) -> tuple[Real, Real]:
         return 0.0, 1.0
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         return jax.random.beta(key, self.a, self.b, shape, dtype)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         xi = as_array(noise)
         within = (xi >= 0) & (xi <= 1)
         safe = jnp.where(within, xi, 0.5)
         density = xlogy(self.a - 1, safe) + xlog1py(self.b - 1, -safe) - betaln(self.a, self.b)
         return inside(within, density)
 
-    def logit_log_prob(self, u):
+    def logit_log_prob(self, u: ArrayLike) -> Array:
         """`sigmoid(u)^a sigmoid(-u)^b / B(a, b)`."""
         u = as_array(u)
         kernel = self.a * jax.nn.log_sigmoid(u) + self.b * jax.nn.log_sigmoid(-u)
         return kernel - betaln(self.a, self.b)
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """By quadrature; infinite at zero when `a` is at most one."""
         unit = as_array(scale)
         x = jnp.abs(as_array(weight)) / unit
         return _standard_marginal(x, self.a, self.b) - jnp.log(unit)
 
     @property
-    def mean(self):
+    def mean(self) -> Real:
         return self.a / (self.a + self.b)
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         total = self.a + self.b
         return self.a * (self.a + 1) / (total * (total + 1))
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         finite = self.a > 2
         a = jnp.where(finite, self.a, 3.0)
         total = a + self.b

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import LOG_2PI, inside, log_gamma_half_step, positive_part
@@ -61,36 +61,38 @@ class Gamma(ScaleMixture):
     shape: Real = eqx.field(converter=as_parameter)
     rate: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.shape > 0, f"Gamma: shape must be positive, got {self.shape}.")
         require(self.rate > 0, f"Gamma: rate must be positive, got {self.rate}.")
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         return _sample(shape, key, dtype, self.shape, self.rate)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         return _log_prob(noise, self.shape, self.rate)
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """By quadrature; infinite at zero when the shape is at most a half."""
         unit = as_array(scale) / jnp.sqrt(self.rate)
         x = jnp.abs(as_array(weight)) / unit
         return _standard_marginal(x, self.shape) - jnp.log(unit)
 
     @property
-    def mean(self):
+    def mean(self) -> Real:
         return jnp.exp(log_gamma_half_step(self.shape) - 0.5 * jnp.log(self.rate))
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         return self.shape / self.rate
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         above = self.shape > 1
         return jnp.where(above, self.rate / jnp.where(above, self.shape - 1, 1.0), jnp.inf)
 
-    def optimal_variance(self, moment, count):
+    def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
         return _optimal_variance(moment, count, self.shape, self.rate)
 
 
@@ -117,31 +119,33 @@ class _Laplace(ScaleMixture):
     @abc.abstractmethod
     def _variance_rate(self) -> Real: ...
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         exponential = jax.random.exponential(key, shape, dtype)
         return jnp.sqrt(exponential / self._variance_rate).astype(dtype)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         return _log_prob(noise, 1.0, self._variance_rate)
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """Laplace."""
         unit = as_array(scale) / jnp.sqrt(2 * self._variance_rate)
         return -jnp.abs(as_array(weight)) / unit - jnp.log(2 * unit)
 
     @property
-    def mean(self):
+    def mean(self) -> Real:
         return 0.5 * jnp.sqrt(math.pi / self._variance_rate)
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         return 1 / self._variance_rate
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         return jnp.full_like(self._variance_rate, jnp.inf)
 
-    def optimal_variance(self, moment, count):
+    def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
         return _optimal_variance(moment, count, 1.0, self._variance_rate)
 
 
@@ -161,7 +165,7 @@ class Exponential(_Laplace):
 
     rate: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.rate > 0, f"Exponential: rate must be positive, got {self.rate}.")
 
     @property
@@ -185,7 +189,7 @@ class Rayleigh(_Laplace):
 
     scale: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.scale > 0, f"Rayleigh: scale must be positive, got {self.scale}.")
 
     @property

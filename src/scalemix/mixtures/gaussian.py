@@ -5,7 +5,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import LOG_2PI, inside, log_normal, positive_part
@@ -35,52 +35,54 @@ class Gaussian(ScaleMixture):
     std: Real = eqx.field(converter=as_parameter)
     mean: Real = eqx.field(default=1.0, converter=as_parameter)  # pyright: ignore[reportIncompatibleMethodOverride]
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.std > 0, f"Gaussian: std must be positive, got {self.std}.")
         require(abs(self.mean) < math.inf, f"Gaussian: mean must be finite, got {self.mean}.")
 
     @property
-    def support(self):
+    def support(self) -> tuple[Real, Real]:
         return -math.inf, math.inf
 
-    def to_noise(self, u, *, signed=True):
+    def to_noise(self, u: Array, *, signed: bool = True) -> Array:
         return self.mean + self.std * u if signed else super().to_noise(u)
 
-    def to_coordinate(self, noise, *, signed=True):
+    def to_coordinate(self, noise: Array, *, signed: bool = True) -> Array:
         return (noise - self.mean) / self.std if signed else super().to_coordinate(noise)
 
-    def coordinate_log_prob(self, u, *, signed=True):
+    def coordinate_log_prob(self, u: Array, *, signed: bool = True) -> Array:
         noise = self.to_noise(u, signed=signed)
         if signed:
             return self.log_prob(noise) + jnp.log(self.std)
         # Noise of both signs has this magnitude.
         return jnp.logaddexp(self.log_prob(noise), self.log_prob(-noise)) + u
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         return (self.mean + self.std * jax.random.normal(key, shape, dtype)).astype(dtype)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         return log_normal(as_array(noise) - self.mean, self.std)
 
-    def variance_log_prob(self, variance):
+    def variance_log_prob(self, variance: ArrayLike) -> Array:
         # Both roots of v contribute: p(v) = (p(sqrt v) + p(-sqrt v)) / (2 sqrt v).
         positive, v = positive_part(variance)
         root = jnp.sqrt(v)
         density = log_sum_exp(self.log_prob(root), self.log_prob(-root))
         return inside(positive, density - 0.5 * jnp.log(v) - math.log(2))
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """By quadrature; infinite at zero, where the density has a logarithmic pole."""
         unit = as_array(scale) * self.std
         x = jnp.abs(as_array(weight)) / unit
         return _standard_marginal(x, jnp.abs(self.mean) / self.std) - jnp.log(unit)
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         return self.mean**2 + self.std**2
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         return jnp.full_like(self.std * self.mean, jnp.inf)
 
 

@@ -5,7 +5,7 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import inside, log_scaled_exp1
@@ -30,19 +30,21 @@ class HalfCauchy(ScaleMixture):
 
     scale: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.scale > 0, f"HalfCauchy: scale must be positive, got {self.scale}.")
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         u = jax.random.uniform(key, shape, dtype)
         return (self.scale * _tan_half_pi(u)).astype(dtype)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         xi = as_array(noise)
         normaliser = math.log(2 / math.pi) - jnp.log(self.scale)
         return inside(xi >= 0, normaliser - jnp.log1p((xi / self.scale) ** 2))
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """The horseshoe density `exp(c) E1(c) / (sqrt(2 pi^3) unit)`; infinite at zero."""
         # c = w^2 / (2 unit^2), unit = scale * eta.
         unit = as_array(scale) * self.scale
@@ -52,18 +54,18 @@ class HalfCauchy(ScaleMixture):
         return jnp.where(c > 0, density, jnp.inf)
 
     @property
-    def mean(self):
+    def mean(self) -> Real:
         return jnp.full_like(self.scale, jnp.inf)
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         return jnp.full_like(self.scale, jnp.inf)
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         return jnp.full_like(self.scale, jnp.inf)
 
-    def optimal_variance(self, moment, count):
+    def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
         """Zero at moment zero: one of the two families that can switch a unit off."""
         # (K + 2) v^2 - (M - K eta^2) v - M eta^2 = 0. M and K eta^2 are divided by the larger of
         # the two first, so that no square leaves the range of float32; then the root is taken
@@ -83,7 +85,7 @@ class HalfCauchy(ScaleMixture):
         )
         return unit * numerator / (2 * count + 4)
 
-    def hyperprior_log_prob(self, variance):
+    def hyperprior_log_prob(self, variance: ArrayLike) -> Array:
         """The half-Cauchy density itself: the point estimate is made in `xi`, not in `xi^2`."""
         return self.log_prob(jnp.sqrt(as_array(variance)))
 

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
+from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import inside, log_gamma_half_step, positive_part
@@ -27,12 +28,14 @@ class _StudentT(ScaleMixture):
     @abc.abstractmethod
     def _variance_rate(self) -> Real: ...
 
-    def sample(self, shape=(), *, key, dtype=float):
+    def sample(
+        self, shape: tuple[int, ...] = (), *, key: PRNGKeyArray, dtype: DTypeLike = float
+    ) -> Array:
         log_gamma = jax.random.loggamma(key, self._variance_shape, shape, dtype)
         log_noise = 0.5 * (jnp.log(self._variance_rate) - log_gamma)
         return jnp.exp(jnp.minimum(log_noise, LOG_LARGEST)).astype(dtype)
 
-    def log_prob(self, noise):
+    def log_prob(self, noise: ArrayLike) -> Array:
         positive, xi = positive_part(noise)
         normaliser = (
             self._variance_shape * jnp.log(self._variance_rate)
@@ -44,7 +47,7 @@ class _StudentT(ScaleMixture):
         )
         return inside(positive, density)
 
-    def marginal_log_prob(self, weight, scale=1.0):
+    def marginal_log_prob(self, weight: ArrayLike, scale: ArrayLike = 1.0) -> Array:
         """Student-t with `2 shape` degrees of freedom."""
         # (w / unit)^2 / dof = w^2 / (2 rate scale^2)
         unit = jnp.sqrt(2 * self._variance_rate) * as_array(scale)
@@ -55,7 +58,7 @@ class _StudentT(ScaleMixture):
         return normaliser - (self._variance_shape + 0.5) * jnp.log1p(ratio)
 
     @property
-    def mean(self):
+    def mean(self) -> Real:
         # sqrt(rate) Gamma(shape - 1/2) / Gamma(shape)
         finite = self._variance_shape > 0.5
         below = jnp.where(finite, self._variance_shape - 0.5, 1.0)
@@ -63,17 +66,17 @@ class _StudentT(ScaleMixture):
         return jnp.where(finite, jnp.exp(log_mean), jnp.inf)
 
     @property
-    def second_moment(self):
+    def second_moment(self) -> Real:
         finite = self._variance_shape > 1
         return jnp.where(
             finite, self._variance_rate / jnp.where(finite, self._variance_shape - 1, 1.0), jnp.inf
         )
 
     @property
-    def inverse_square_mean(self):
+    def inverse_square_mean(self) -> Real:
         return self._variance_shape / self._variance_rate
 
-    def optimal_variance(self, moment, count):
+    def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
         moment = as_array(moment)
         return (moment + 2 * self._variance_rate) / (
             as_count(count, moment) + 2 * self._variance_shape + 2
@@ -99,7 +102,7 @@ class InverseGamma(_StudentT):
     shape: Real = eqx.field(converter=as_parameter)
     rate: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.shape > 0, f"InverseGamma: shape must be positive, got {self.shape}.")
         require(self.rate > 0, f"InverseGamma: rate must be positive, got {self.rate}.")
 
@@ -131,7 +134,7 @@ class InverseNakagami(_StudentT):
     shape: Real = eqx.field(converter=as_parameter)
     spread: Real = eqx.field(converter=as_parameter)
 
-    def __check_init__(self):
+    def __check_init__(self) -> None:
         require(self.shape > 0, f"InverseNakagami: shape must be positive, got {self.shape}.")
         require(self.spread > 0, f"InverseNakagami: spread must be positive, got {self.spread}.")
 

@@ -1,8 +1,6 @@
 """Puts a model together again from its parts."""
 
-import jax
-from jaxtyping import PyTree
-
+from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
 from scalemix.model.inputs import check_outputs, find_input
 from scalemix.model.model import Model
@@ -15,7 +13,7 @@ def assemble(
     structures: dict[str, Structure],
     likelihood: Likelihood,
     *,
-    example: jax.ShapeDtypeStruct | None = None,
+    example: Shaped | None = None,
     frozen: tuple[str, ...] = (),
 ) -> Model:
     """A model from the parts of one that was checked before, such as those that a file holds.

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-import jax
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior, assign, check_parameters
 from scalemix.model.inputs import check_outputs, find_input
@@ -19,7 +19,7 @@ class Parts(NamedTuple):
 
     structures: dict[str, Structure]
     sites: tuple[Site, ...]
-    example: jax.ShapeDtypeStruct | None
+    example: Shaped | None
     frozen: tuple[str, ...]
 
 

@@ -5,9 +5,9 @@ import math
 
 import equinox as eqx
 import jax
-from jaxtyping import PyTree
 
 from scalemix._text import text_table
+from scalemix._types import PyTree
 from scalemix.model.site_prior import SitePrior
 from scalemix.networks.sites import path_name
 

@@ -3,15 +3,13 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
 
+from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
 from scalemix.networks.sites import Site
 
 
-def find_input(
-    network: PyTree, sites: tuple[Site, ...], example: Array | jax.ShapeDtypeStruct | None
-) -> jax.ShapeDtypeStruct | None:
+def find_input(network: PyTree, sites: tuple[Site, ...], example: Shaped | None) -> Shaped | None:
     """One input of the network, in the precision of its weights; `None` if none can be found."""
     if example is not None:
         if not isinstance(example, jax.ShapeDtypeStruct):
@@ -35,7 +33,7 @@ def find_input(
     return None
 
 
-def find_refusal(network: PyTree, example: jax.ShapeDtypeStruct) -> str | None:
+def find_refusal(network: PyTree, example: Shaped) -> str | None:
     """Why the network refuses an input of this shape and type; `None` if it takes it."""
     try:
         eqx.filter_eval_shape(network, example)
@@ -46,7 +44,7 @@ def find_refusal(network: PyTree, example: jax.ShapeDtypeStruct) -> str | None:
     return None
 
 
-def _output_shape(network: PyTree, example: jax.ShapeDtypeStruct) -> tuple[int, ...] | None:
+def _output_shape(network: PyTree, example: Shaped) -> tuple[int, ...] | None:
     """The shape of the network's output; `None` if it takes no such input, or gives no array."""
     try:
         return eqx.filter_eval_shape(network, example).shape
@@ -54,7 +52,7 @@ def _output_shape(network: PyTree, example: jax.ShapeDtypeStruct) -> tuple[int, 
         return None
 
 
-def check_outputs(network: PyTree, likelihood: Likelihood, example: jax.ShapeDtypeStruct) -> None:
+def check_outputs(network: PyTree, likelihood: Likelihood, example: Shaped) -> None:
     """Raise `ValueError` unless the network puts out what the likelihood needs."""
     shape = _output_shape(network, example)
     if shape is None:

@@ -3,8 +3,9 @@
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, DTypeLike, PRNGKeyArray, PyTree
+from jaxtyping import Array, DTypeLike, PRNGKeyArray
 
+from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior
 from scalemix.model.construction import find_parts
@@ -54,7 +55,7 @@ class Model(eqx.Module):
         The structure that stands on each site.
     sites : tuple of Site
         The weight matrices under the prior.
-    example : jax.ShapeDtypeStruct or None
+    example : Shaped or None
         The shape and type of one input, where they are known.
     frozen : tuple of str
         The names of the arrays that no fit changes.
@@ -76,7 +77,7 @@ class Model(eqx.Module):
     structures: dict[str, Structure]
     likelihood: Likelihood
     sites: tuple[Site, ...] = eqx.field(static=True)
-    example: jax.ShapeDtypeStruct | None = eqx.field(static=True)
+    example: Shaped | None = eqx.field(static=True)
     frozen: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
@@ -384,7 +385,7 @@ class Model(eqx.Module):
         dtype = jax.dtypes.canonicalize_dtype(dtype)
         return find_refusal(self.network, jax.ShapeDtypeStruct(shape, dtype))
 
-    def frozen_readers(self, example: Array | jax.ShapeDtypeStruct) -> list[str]:
+    def frozen_readers(self, example: Shaped) -> list[str]:
         """The names of the frozen layers that are called on the network's input as it is."""
         if not self.frozen:
             return []

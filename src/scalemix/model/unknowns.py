@@ -17,9 +17,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
 from scalemix._special import log_normal
+from scalemix._types import PyTree
 from scalemix.model.model import Model
 from scalemix.model.prior import log_prior_terms
 from scalemix.model.site_prior import Parametrization

@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, DTypeLike
 
+from scalemix._types import Shaped
+
 # Added under the square root, so that a unit that is off has a finite gradient.
 TINY = 1e-16
 
@@ -40,7 +42,7 @@ class Deferred(eqx.Module):
 
     @property
     @abc.abstractmethod
-    def like(self) -> jax.ShapeDtypeStruct:
+    def like(self) -> Shaped:
         """Its shape and type."""
 
     @abc.abstractmethod
@@ -101,7 +103,7 @@ class Factored(Deferred):
     terms: tuple[Term, ...]
 
     @property
-    def like(self) -> jax.ShapeDtypeStruct:
+    def like(self) -> Shaped:
         base = self.terms[0].base
         return jax.ShapeDtypeStruct(base.shape, base.dtype)
 
@@ -142,7 +144,7 @@ class LocalGaussian(Deferred):
     noise: Array
 
     @property
-    def like(self) -> jax.ShapeDtypeStruct:
+    def like(self) -> Shaped:
         return jax.ShapeDtypeStruct(self.mean.shape, self.mean.dtype)
 
     def value(self) -> Array:
@@ -173,7 +175,7 @@ class Probe(Deferred):
     note: Callable[[tuple[int, ...] | None], None] = eqx.field(static=True)
 
     @property
-    def like(self) -> jax.ShapeDtypeStruct:
+    def like(self) -> Shaped:
         return jax.ShapeDtypeStruct(self.blank.shape, self.blank.dtype)
 
     def value(self) -> Array:

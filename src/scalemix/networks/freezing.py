@@ -6,8 +6,8 @@ from typing import Any
 
 import equinox as eqx
 import jax
-from jaxtyping import PyTree
 
+from scalemix._types import PyTree
 from scalemix.networks.sites import path_name
 
 Frozen = str | Sequence[str] | Callable[[Any], bool] | PyTree

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import normals
+from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term
 from scalemix.networks.interpreter import run_deferred
 from scalemix.networks.placing import put_weights

@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Probe, Product
 
 Value = Any

@@ -12,7 +12,9 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix._types import PyTree
 
 
 class RowLinear(eqx.nn.Linear):

@@ -4,8 +4,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PyTree
 
+from scalemix._types import PyTree, Shaped
 from scalemix.networks.placing import get_weights, put_weights
 from scalemix.networks.sites import Site
 
@@ -14,7 +14,7 @@ NUM_TRIALS = 4
 
 
 def bypassed_sites(
-    network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct, learnable: PyTree
+    network: PyTree, sites: tuple[Site, ...], example: Shaped, learnable: PyTree
 ) -> set[str]:
     """The names of the sites without whose weight the output still depends on the input.
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree
 from scalemix.networks.groups import GROUPS
 from scalemix.networks.sites import Site, at_path
 

@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.interpreters import partial_eval
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree, Shaped
 from scalemix.networks.placing import get_weights, put_weights, replace_layers
 from scalemix.networks.sites import Site
 
@@ -17,7 +18,7 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 def input_sites(
-    network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct | None
+    network: PyTree, sites: tuple[Site, ...], example: Shaped | None
 ) -> tuple[Site, ...]:
     """The sites whose layers are called on the network's input as it is: their rows are inputs.
 
@@ -41,7 +42,7 @@ def input_sites(
 
 
 def output_sites(
-    network: PyTree, sites: tuple[Site, ...], example: jax.ShapeDtypeStruct | None
+    network: PyTree, sites: tuple[Site, ...], example: Shaped | None
 ) -> tuple[Site, ...]:
     """The sites from which a path leads to the output past no other site.
 

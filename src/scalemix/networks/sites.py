@@ -5,8 +5,9 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree
 from scalemix.networks.rules import LayerRule, rules_for
 
 

@@ -17,12 +17,15 @@ from scalemix.networks import ResNet
 from scalemix.posterior.posterior import Posterior
 from scalemix.reproduce.dropout import GROUPS, KINDS, Fitted, Split, fit_dropout
 from scalemix.reproduce.plans import WIDTH, Plan
-from scalemix.structures import ADD, ARD, ARDADD
+from scalemix.structures import ADD, ARD, ARDADD, Structure
 
-STRUCTURES = {"ARD": ARD, "ADD": ADD, "ARD-ADD": ARDADD}
+STRUCTURES: dict[str, type[Structure]] = {"ARD": ARD, "ADD": ADD, "ARD-ADD": ARDADD}
 # Methods of a table, in groups that are one program: objectives that share draws alike share all
 # shapes, the structures have scales of different ones.
-TABLES = {"table1": GROUPS, "table2": [(name,) for name in STRUCTURES]}
+TABLES: dict[str, list[tuple[str, ...]]] = {
+    "table1": GROUPS,
+    "table2": [(name,) for name in STRUCTURES],
+}
 # Draws by which test rows are predicted: the logarithm of a mean over few of them is biased low.
 NUM_PREDICTED = 1000
 # The share of steps over which EM's temperature rises: see benchmarks/em_warm_up.py.

@@ -15,8 +15,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.model.model import Model
 from scalemix.posterior.networks import Networks, WeightMoments

@@ -21,7 +21,7 @@ WAYS = {
     BY_EXAMPLE: "importance weights by example",
 }
 # A title, and the methods as columns.
-TABLES = {
+TABLES: dict[str, tuple[str, tuple[str, ...]]] = {
     "table1": (
         "Table 1: one hidden layer of 50, Bernoulli noise, three objectives",
         ("lower_bound", *WAYS, "tail_adaptive"),

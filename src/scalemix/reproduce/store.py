@@ -16,7 +16,7 @@ class Store:
     """The cells of a reproduction that are finished, and what they were made with."""
 
     def __init__(self, folder: Path, plan: Plan):
-        self.path = folder / "results.json"
+        self.path: Path = folder / "results.json"
         about = {
             "plan": plan.__dict__,
             "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",

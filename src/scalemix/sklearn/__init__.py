@@ -3,8 +3,8 @@
 try:
     from scalemix.sklearn.classifier import ScaleMixClassifier
     from scalemix.sklearn.regressor import ScaleMixRegressor
-except ModuleNotFoundError as error:
-    if error.name != "sklearn":
+except ModuleNotFoundError as _error:
+    if _error.name != "sklearn":
         raise
     raise ModuleNotFoundError(
         'The estimators need scikit-learn: pip install "scalemix[sklearn]"', name="sklearn"

@@ -1,12 +1,13 @@
 """`ScaleMixClassifier`, for classes."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from scalemix.data.values import check_classes
+from scalemix.fitting.settings import Task
 from scalemix.sklearn.base import ScaleMixEstimator
 
 
@@ -105,7 +106,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     (5, 2)
     """
 
-    task = "classification"
+    task: ClassVar[Task] = "classification"
     classes_: np.ndarray
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixClassifier":

@@ -1,10 +1,11 @@
 """`ScaleMixRegressor`, for real targets."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from scalemix.fitting.settings import Task
 from scalemix.sklearn.base import ScaleMixEstimator
 
 
@@ -100,7 +101,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     (3,)
     """
 
-    task = "regression"
+    task: ClassVar[Task] = "regression"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixRegressor":
         """Fit the estimator to a table and a real target.

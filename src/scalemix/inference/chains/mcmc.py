@@ -10,10 +10,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._parameters import as_plain_numbers, is_number
 from scalemix._random import side_key
+from scalemix._types import PyTree
 from scalemix.data.batches import Data, stack
 from scalemix.inference.chains import gibbs
 from scalemix.inference.chains import loop as chains_loop
@@ -120,7 +121,7 @@ class MCMC(Method, Chain):
     likelihood_scale: float = 3.0
     chunk_steps: int = 50
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         as_plain_numbers(self)
         counts = (
             "num_chains", "num_warmup", "num_samples", "thin", "warm_start_steps", "max_depth",

@@ -6,9 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import noise_key
+from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
@@ -28,28 +29,30 @@ class Chunks:
         schedule: Schedule,
         keys: PRNGKeyArray,
     ):
-        self.arrays, self.static = arrays, static
+        self.arrays: PyTree = arrays
+        self.static: PyTree = static
         self.schedule = schedule
         self.sets_on_host = sets
-        self.sets = jnp.asarray(sets, jnp.int32)
-        self.rows_on_host = [int(num_rows[which]) for which in sets]
+        self.sets: Array = jnp.asarray(sets, jnp.int32)
+        self.rows_on_host: list[int] = [int(num_rows[which]) for which in sets]
         # In double precision, or the mean weight would not be one where all weights are.
         num_data = data.weight.sum(axis=1, dtype=np.float64)
         size = schedule.batch_size
         totals = num_data if size is None else num_data * size / num_rows
-        self.num_data, self.totals = (
-            jnp.asarray(a[sets].astype(data.weight.dtype)) for a in (num_data, totals)
-        )
-        self.num_rows = jnp.asarray(num_rows[sets], jnp.int32)
-        self.longest = data.weight.shape[1]
+        dtype = data.weight.dtype
+        self.num_data: Array = jnp.asarray(num_data[sets].astype(dtype))
+        self.totals: Array = jnp.asarray(totals[sets].astype(dtype))
+        self.num_rows: Array = jnp.asarray(num_rows[sets], jnp.int32)
+        self.longest: int = data.weight.shape[1]
         order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        self.order_keys, self.step_keys = order_keys, jax.vmap(noise_key)(step_keys)
-        self.data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
+        self.order_keys: PRNGKeyArray = order_keys
+        self.step_keys: PRNGKeyArray = jax.vmap(noise_key)(step_keys)
+        self.data: Data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
         self.orders: tuple[list[int], Array] | None = None
 
     def run(
         self, state: PyTree, start: int, count: int
-    ) -> tuple[PyTree, np.ndarray, np.ndarray, dict]:
+    ) -> tuple[PyTree, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """The state and the histories after `count` steps from step `start` on."""
         data, rows = self._batches(start)
         state, *by_step, recorded = programs.run_chunk(

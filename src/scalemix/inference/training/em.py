@@ -2,14 +2,15 @@
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._parameters import is_number
+from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
 from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import lower_bound
@@ -127,9 +128,9 @@ class VariationalEM(Training):
     initial_deviation: float = 0.02
     warm_up: float | int = 0.1
 
-    data = ("temperature", "learning_rate")
+    data: ClassVar[tuple[str, ...]] = ("temperature", "learning_rate")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.check()
         for name in ("num_draws", "num_sweeps"):
             value = getattr(self, name)

@@ -5,8 +5,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
 from scalemix.inference.training.scoring import RowScores
 from scalemix.posterior.networks import Networks

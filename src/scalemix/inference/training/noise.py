@@ -2,14 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
 from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import (
@@ -108,9 +109,9 @@ class NoiseTraining(Training):
     weighting: Weighting | None = None
     record_weights: bool = False
 
-    data = ("objective", "learning_rate")
+    data: ClassVar[tuple[str, ...]] = ("objective", "learning_rate")
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.check()
         if self.objective not in OBJECTIVES:
             raise ValueError(

@@ -10,9 +10,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray, PyTree
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import noise_key, side_key
+from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import Schedule, Step

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 import optax
-from jaxtyping import PyTree
 
 from scalemix._parameters import as_plain_numbers, is_number
+from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.data.preparation import hold_out
 from scalemix.inference.digests import SameCode, by_what_it_does

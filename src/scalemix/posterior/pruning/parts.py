@@ -8,8 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree
 from scalemix.model.assembly import assemble
 from scalemix.model.model import Model
 from scalemix.networks import MLP, ResNet

@@ -5,8 +5,9 @@ import math
 from typing import Any
 
 import numpy as np
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
+from scalemix._types import PyTree
 from scalemix.data.checks import check_inputs
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from jaxtyping import PyTree
-
+from scalemix._types import PyTree
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.storage import container
 from scalemix.posterior.storage.packing import pack

@@ -5,8 +5,9 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree, Shaped
 from scalemix.model.assembly import assemble
 from scalemix.model.model import Model
 from scalemix.posterior.storage import priors, skeletons
@@ -67,7 +68,7 @@ def without_lead(lead: tuple[int, ...], shape: tuple[int, ...], name: str) -> tu
     return shape[len(lead) :]
 
 
-def _read_example(header: dict[str, Any]) -> jax.ShapeDtypeStruct | None:
+def _read_example(header: dict[str, Any]) -> Shaped | None:
     # Files of earlier versions have none.
     entry = take({"example": None, **header}, "example", (dict, type(None)))
     if entry is None:

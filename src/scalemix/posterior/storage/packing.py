@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from scalemix._random import check_key
+from scalemix._types import Shaped
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.storage import priors, skeletons
@@ -92,5 +93,5 @@ def _check_metadata(metadata: Any) -> dict[str, Any]:
     return metadata
 
 
-def _describe_example(example: jax.ShapeDtypeStruct | None) -> dict[str, Any] | None:
+def _describe_example(example: Shaped | None) -> dict[str, Any] | None:
     return None if example is None else {"shape": [*example.shape], "dtype": str(example.dtype)}

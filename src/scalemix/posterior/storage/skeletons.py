@@ -5,14 +5,15 @@ it brings one of the same form.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, PyTree
+from jaxtyping import Array
 
+from scalemix._types import PyTree, Shaped
 from scalemix.networks import MLP, ResNet
 from scalemix.networks.sites import path_name
 from scalemix.posterior.storage.container import take
@@ -139,7 +140,7 @@ def _by_name(network: PyTree, wanted: Callable[[Any], bool]) -> dict[str, Any]:
 
 def check(
     skeleton: PyTree,
-    like: dict[str, jax.ShapeDtypeStruct],
+    like: Mapping[str, Shaped],
     numbers: dict[str, str],
     facts: tuple[str, ...],
 ) -> None:

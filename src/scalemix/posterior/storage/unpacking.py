@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray, PyTree
+from jaxtyping import PRNGKeyArray
 
 from scalemix._random import HASH
+from scalemix._types import PyTree
 from scalemix.data.checks import check_inputs
 from scalemix.data.scaling import Scaling
 from scalemix.posterior.history import History
