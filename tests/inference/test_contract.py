@@ -30,14 +30,14 @@ every_engine = pytest.mark.parametrize("name", CASES)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def model(prior=None, key=KEY):
-    prior = prior or sx.ARD(sx.InverseGamma(3.0, 3.0))
+def model(prior, key=KEY):
     network = MLP(2, "scalar", 3, 1, key=key)
     return sx.Model(network, prior, sx.likelihoods.Gaussian(), frozen=[FROZEN])
 
 
 def refit(name, y=Y, key=KEY, x=X, **options):
-    return sx.fit(model(), x, y, CASES[name].method, key=key, **options)
+    case = CASES[name]
+    return sx.fit(model(case.prior), x, y, case.method, key=key, **options)
 
 
 @functools.cache
@@ -88,8 +88,8 @@ def test_the_key_decides(name):
 )
 def test_many_fits_equal_fits_in_turn(name):
     """Of several models and data sets, which differ in length too."""
-    keys, method = jax.random.split(KEY, 2), CASES[name].method
-    models, xs, ys = [model(key=key) for key in keys], [X, X[:9]], [Y, -Y[:9]]
+    keys, (method, *_, prior) = jax.random.split(KEY, 2), CASES[name]
+    models, xs, ys = [model(prior, key) for key in keys], [X, X[:9]], [Y, -Y[:9]]
     many = sx.fit_many(models, xs, ys, method, keys=keys)
     for one, start, x, y, key in zip(many, models, xs, ys, keys, strict=True):
         alone = sx.fit(start, x, y, method, key=key)
@@ -189,7 +189,7 @@ def test_the_outcome_describes_itself(name):
 @every_engine
 def test_frozen_arrays_stay_as_they_are(name):
     posterior, _ = fitted(name)
-    given = model().network
+    given = model(CASES[name].prior).network
     learned = posterior.model.network
     assert not np.array_equal(learned.layers[0].weight, given.layers[0].weight)
     biases = run_drawn(posterior.networks, jnp.ones(2))[0]
@@ -212,7 +212,7 @@ def test_priors_that_it_cannot_use_are_refused(name):
     with pytest.raises(ValueError, match=case.reason) as error:
         case.method.check_model(model(case.refused))
     assert "'layers.0'" in str(error.value)
-    case.method.check_model(model())
+    case.method.check_model(model(case.prior))
 
 
 @every_engine
@@ -228,7 +228,9 @@ def test_it_warns_of_a_fit_that_is_of_no_use(name):
 def test_methods_of_two_kinds_do_not_run_together():
     methods = [CASES["em"].method, CASES["mclmc"].method]
     with pytest.raises(ValueError, match="method 1 is MCMC, and method 0 is VariationalEM"):
-        sx.fit_many(model(), [X, X], [Y, Y], methods, keys=jax.random.split(KEY, 2))
+        sx.fit_many(
+            model(CASES["em"].prior), [X, X], [Y, Y], methods, keys=jax.random.split(KEY, 2)
+        )
     chains = [CASES["mclmc"].method, CASES["nuts"].method]
     with pytest.raises(ValueError, match="same settings: method 1 differs from method 0"):
-        sx.fit_many(model(), [X, X], [Y, Y], chains, keys=jax.random.split(KEY, 2))
+        sx.fit_many(model(CASES["em"].prior), [X, X], [Y, Y], chains, keys=jax.random.split(KEY, 2))
