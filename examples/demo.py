@@ -83,7 +83,7 @@ def picture(path: Path, key: jax.Array) -> None:
             above.plot([0, 0], [0, 0.4 + mass], color="tab:red", lw=3)
             above.text(0.2, 0.4 + mass, f"mass {mass:.1f} at zero", color="tab:red")
         network = sx.networks.MLP(1, "scalar", width=50, depth=1, key=key)
-        # The first layer has one input. If that were dropped, nothing would be left to learn from.
+        # The first layer has a single input. Without it nothing would be left to learn from.
         prior = {"layers.1": sx.ARD(mixture, scale=3.0)}
         model = sx.Model(network, prior, sx.likelihoods.Gaussian())
         # Fresh noise for each row, in training as in prediction.

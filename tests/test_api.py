@@ -28,7 +28,7 @@ PUBLIC_PATHS = {
 
 def run(code: str) -> None:
     """Run code in a process in which nothing has been imported yet."""
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_every_public_name_is_there_and_listed_once():

@@ -45,7 +45,7 @@ def write(path, content=b"whole"):
 def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path):
     path = tmp_path / "model"
     process = start(path, "die")
-    process.communicate()
+    process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     assert len(names(tmp_path)) == 1
     # A file of that kind beside another name is none of this one's concern.
@@ -64,7 +64,7 @@ def test_a_writer_that_lives_is_left_alone(tmp_path):
     write(path)
     assert path.read_bytes() == b"whole"
     assert len(names(tmp_path)) == 2
-    process.communicate("")
+    process.communicate("", timeout=60)
     assert process.returncode == 0
     assert path.read_bytes() == b"half and half"
     assert names(tmp_path) == ["model"]
@@ -76,7 +76,7 @@ def test_many_writers_of_one_file_all_succeed(tmp_path):
     together = threading.Barrier(num)
 
     def many(content):
-        together.wait()
+        together.wait(timeout=60)
         for _ in range(20):
             write(path, content)
 

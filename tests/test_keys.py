@@ -79,15 +79,15 @@ def conflicts():
     """Keys that were used in more than one way, or had one child in two ways."""
     jax.effects_barrier()
     assert USES
-    found = {}
+    misused = {}
     for words, uses in USES.items():
         # The same thing computed again is the same thing.
         different = set(uses)
         children = [child for use in different for child in children_of(*use)]
         drawn = any(use == "draw" for use, *_ in different)
         if len(different) > 1 and (drawn or len(set(children)) < len(children)):
-            found[words] = different
-    return found
+            misused[words] = different
+    return misused
 
 
 def children_of(use, *details):

@@ -17,6 +17,18 @@ main()
 START = [sys.executable, "-c", CODE]
 
 
+# Seconds; generous, for machines may be busy.
+DEADLINE = 300
+
+
+def wait_for(file, process):
+    end = time.monotonic() + DEADLINE
+    while not file.exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end, f"no {file.name} after {DEADLINE} seconds"
+        time.sleep(0.01)
+
+
 def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(tmp_path):
     data, model = write_table(tmp_path / "data.csv"), tmp_path / "model.scalemix"
     checkpoint = tmp_path / "model.scalemix.checkpoint"
@@ -25,11 +37,12 @@ def test_an_interrupted_fit_keeps_a_checkpoint_and_goes_on(tmp_path):
         "--members", "1", "--steps", "40000", "--batch-size", "4",
     ]  # fmt: skip
     process = subprocess.Popen([*START, *fit], stderr=subprocess.PIPE, text=True)
-    while not checkpoint.exists():
-        assert process.poll() is None, process.communicate()[1]
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    try:
+        wait_for(checkpoint, process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=DEADLINE)
+    finally:
+        process.kill()
     assert process.returncode == 130
     *_, kept, how = said.splitlines()
     assert str(checkpoint) in kept

@@ -74,3 +74,27 @@ def test_unknown_sets_are_refused():
         sx.data.load("iris")
     with pytest.raises(ValueError, match="two rows or more"):
         sx.data.splits(1)
+
+
+FILES = {
+    "data": "1 2 3\n4 5 6\n7 8 9\n", "index_features": "0 1", "index_target": "2",
+    "index_train_0": "0 2", "index_test_0": "1",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "reason"),
+    [
+        ("index_features", "0 -1", r"index_features\.txt names a row or a column .*: -1"),
+        ("index_test_0", "3", r"index_test_0\.txt names a row or a column .*: 3"),
+        ("index_train_0", "0 0.5", r"index_train_0\.txt names a row or a column .*: 0\.5"),
+        ("data", "1 2 nan\n4 5 6\n7 8 9\n", r"data\.txt is not finite at row 0, column 2"),
+        ("index_train_0", None, "no split to use"),
+    ],
+)
+def test_files_in_the_public_layout_are_checked(tmp_path, file, text, reason):
+    for name, content in (FILES | {file: text}).items():
+        if content is not None:
+            (tmp_path / f"{name}.txt").write_text(content)
+    with pytest.raises(ValueError, match=reason):
+        sx.data.read_public(tmp_path)

@@ -125,9 +125,9 @@ def test_a_killed_process_loses_at_most_one_interval(tmp_path):
         """
     )
     command = [sys.executable, "-c", script, str(tmp_path / "run.ckpt")]
-    killed = subprocess.run(command, capture_output=True, text=True, check=False)
+    killed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    resumed = subprocess.run(command, capture_output=True, text=True, check=False)
+    resumed = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert resumed.returncode == 0, resumed.stderr
     x = np.random.default_rng(0).normal(size=(60, 3))
     whole = sx.fit(build(), x, x[:, 0], METHOD, key=KEY)
@@ -148,6 +148,8 @@ def test_foreign_checkpoints_are_refused(tmp_path):
     ]:
         with pytest.raises(ValueError, match=f"another run: not the same {what}\\."):
             sx.fit(model, X, y, method, key=key, checkpoint=path, resume=True)
+    with pytest.raises(ValueError, match="checkpoint_every must be a positive whole number"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, checkpoint=path, checkpoint_every=0)
     with pytest.raises(ValueError, match="give checkpoint= its path"):
         sx.fit(build(), X, Y, METHOD, key=KEY, resume=True)
     path.write_bytes(path.read_bytes()[:200])

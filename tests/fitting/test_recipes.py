@@ -215,8 +215,8 @@ def test_settings_are_those_that_count():
     assert not {"batch_size", "learning_rate", "objective", "temperature"} & set(chains)
     assert (chains["max_steps"], chains["noise_floor"]) == (4_000, 1e-3)
     assert Recipe(inference="noise", noise_floor=0.2).settings(300)["noise_floor"] == 0.2
-    for found in (em, fixed, noise, chains):
-        assert json.loads(json.dumps(found)) == found
+    for settings in (em, fixed, noise, chains):
+        assert json.loads(json.dumps(settings)) == settings
 
 
 def test_chains_are_half_spent_on_adapting():

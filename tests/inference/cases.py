@@ -1,4 +1,4 @@
-"""One row for each engine, and for each of its objectives or samplers."""
+"""One row for each engine; for noise training, one for each way to share a draw."""
 
 from typing import NamedTuple
 
@@ -36,7 +36,6 @@ def chains(sampler: str) -> Case:
 CASES = {
     "lower_bound": noise("lower_bound", *IMPROPER),
     "importance_weighted": noise("importance_weighted", *IMPROPER),
-    "tail_adaptive": noise("tail_adaptive", *IMPROPER),
     "hierarchical": noise("hierarchical", sx.ARD(sx.HalfCauchy(1.0)), "which is infinite"),
     "em": Case(
         sx.VariationalEM(steps=9, chunk_steps=3, batch_size=4),

@@ -175,7 +175,7 @@ def test_the_users_network_is_untouched():
 
 # --------------------------------------------------------------------------------------- the prior
 
-STRUCTURES = {
+PRIORS = {
     "ARD": sx.ARD(sx.InverseGamma(3.0, 3.0), scale=0.5),
     "DropConnect": sx.DropConnect(sx.Rayleigh(0.7)),
     "ADD": sx.ADD(sx.Bernoulli(0.5)),
@@ -183,9 +183,9 @@ STRUCTURES = {
 }
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("name", PRIORS)
 def test_both_parametrizations_are_one_distribution_over_functions(name):
-    model = resnet_model(STRUCTURES[name])
+    model = resnet_model(PRIORS[name])
 
     def expanded(key):
         sample = model.prior_sample(key, parametrization="expanded")
@@ -206,9 +206,9 @@ def test_both_parametrizations_are_one_distribution_over_functions(name):
     )
 
 
-@pytest.mark.parametrize("name", STRUCTURES)
+@pytest.mark.parametrize("name", PRIORS)
 def test_the_two_densities_differ_by_the_jacobian(name, float64):
-    model = resnet_model(STRUCTURES[name])
+    model = resnet_model(PRIORS[name])
     sample = model.prior_sample(KEY, parametrization="expanded")
     if name == "ADD":
         sample.scales["blocks.0"]["layer"] = jnp.ones(())

@@ -232,6 +232,10 @@ def test_pickles_predict_the_same_in_another_process(regressor, classifier, tmp_
     np.testing.assert_array_equal(
         pickle.loads(pickle.dumps(classifier)).predict_proba(X), classifier.predict_proba(X)
     )
+    state = regressor.__getstate__()
+    damaged = state | {"posterior_": state["posterior_"][:-4]}
+    with pytest.raises(ValueError, match="The posterior cannot be loaded: it is damaged or cut"):
+        clone(regressor).__setstate__(damaged)
     path = tmp_path / "estimator.joblib"
     joblib.dump((regressor, X), path)
     script = (

@@ -234,7 +234,7 @@ def calibration_error(cdf_values: Any, num_levels: int = 19) -> float:
 
 
 def accuracy(labels: Any, probabilities: Any) -> float:
-    """The share of rows whose most probable class is theirs; higher is better.
+    """The share of rows whose most probable class is the right one; higher is better.
 
     Parameters
     ----------

@@ -10,13 +10,13 @@ from scalemix.tables import InputError
 
 
 def checkpoints_of(checkpoint: Path) -> list[Path]:
-    """The files of a run, whether they are there or not."""
+    """The files in which a run may be kept, whether they exist or not."""
     # The trials that choose settings have a run of their own.
     return [checkpoint, checkpoint.with_name(f"{checkpoint.name}.trial")]
 
 
 def check_checkpoint(checkpoint: Path, resume: bool) -> None:
-    """Raise `InputError` if an earlier run left something and nobody said what to do with it."""
+    """Raise `InputError` if an earlier run left a checkpoint, unless it is to be continued."""
     check_output(checkpoint)
     left = [path for path in checkpoints_of(checkpoint) if path.exists()]
     if left and not resume:
@@ -27,7 +27,7 @@ def check_checkpoint(checkpoint: Path, resume: bool) -> None:
 
 
 def say_how_to_go_on(checkpoint: Path) -> None:
-    """Say what was kept, and the command that continues."""
+    """Say what was kept, and which command continues."""
     left = [path for path in checkpoints_of(checkpoint) if path.exists()]
     if not left:
         complain("Interrupted before there was anything to keep.")

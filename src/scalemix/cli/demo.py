@@ -30,7 +30,8 @@ def demo(
 ) -> None:
     """Fit yacht data that come with the package, twice, and write a report.
 
-    Once by training under noise (dropout), once by variational EM, which can switch off units.
+    The first fit trains under noise (dropout); the second is variational EM, which can switch off
+    units.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     check_output(output)

@@ -29,10 +29,11 @@ def fit(
     ] = Path("model.scalemix"),
     task: Annotated[
         Literal["auto", Task],
-        typer.Option(help="Numbers or classes; auto finds out from the target."),
+        typer.Option(help="Numbers or classes; auto looks at the target."),
     ] = "auto",
     holdout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of rows kept back for honest figures.")
+        float,
+        typer.Option(min=0, max=0.9, help="Share of rows held out, to measure predictions on."),
     ] = 0.1,
     categorical: Annotated[
         list[str] | None,
@@ -82,8 +83,8 @@ def fit(
 ) -> None:
     """Fit networks to a table and save them as one file.
 
-    Numbers are scaled and missing ones filled in, dates become days, words are one-hot encoded:
-    all of it is remembered in the file, and said.
+    Missing numbers are filled in, dates become days, and words are one-hot encoded. The command
+    says what it did, and the file remembers it.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     for path in (output, report):
@@ -113,7 +114,7 @@ def fit(
     if report is not None:
         from scalemix.cli.report import write
 
-        # What is missing from the table has been said above.
+        # The remarks on the table have been made above.
         write(report, fitted, table, Terminal(quiet=True, as_json=as_json))
         terminal.note(f"report: {report}")
     _show(terminal, output, report, fitted)
@@ -141,6 +142,6 @@ def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableMo
                 right=[1],
             )
         else:
-            typer.echo("No rows were held out, so that there are no figures.")
+            typer.echo("No rows were held out, so there are no figures.")
 
     terminal.result(outcome, show)

@@ -21,17 +21,20 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     if not model.exists():
         raise InputError(f"{model}: there is no such file.")
     with as_input_errors():
-        found = read_info(model)
+        summary = read_info(model)
     rows = [
-        ("written by", in_words({"scalemix": found.scalemix, **found.versions})),
-        ("network", f"{found.num_members} x {found.network}, {found.num_parameters:,} parameters"),
-        ("inferred by", f"{found.method}, {found.num_steps:,} steps"),
-        *((f"prior of {site}", prior) for site, prior in found.prior.items()),
-        ("likelihood", found.likelihood),
+        ("written by", in_words({"scalemix": summary.scalemix, **summary.versions})),
+        (
+            "network",
+            f"{summary.num_members} x {summary.network}, {summary.num_parameters:,} parameters",
+        ),
+        ("inferred by", f"{summary.method}, {summary.num_steps:,} steps"),
+        *((f"prior of {site}", prior) for site, prior in summary.prior.items()),
+        ("likelihood", summary.likelihood),
     ]
     measured = []
-    if ENTRY in found.metadata:
-        columns, source, settings, figures = parse_entry(model, found.metadata)
+    if ENTRY in summary.metadata:
+        columns, source, settings, figures = parse_entry(model, summary.metadata)
         trained, held = source.counts
         rows.append(("fitted to", f"{source.file}, {trained:,} rows; {held:,} held out"))
         rows += [tuple(line.split(": ", 1)) for line in columns.describe()]
@@ -45,4 +48,4 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
         if measured:
             print_table(["", "held-out rows"], measured, right=[1])
 
-    Terminal(quiet=False, as_json=as_json).result(dataclasses.asdict(found), show)
+    Terminal(quiet=False, as_json=as_json).result(dataclasses.asdict(summary), show)

@@ -1,25 +1,16 @@
 """`scalemix predict` and `scalemix evaluate`."""
 
-import csv
-import io
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from scalemix._files import replacing
 from scalemix.cli.console import Terminal, guarded, print_table
 from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
-from scalemix.data.values import is_finite
+from scalemix.cli.writing import CSV, PARQUET, Cells, cell_as_json, to_csv, without_formulas, write
 from scalemix.tables import InputError, Table, read_table
-from scalemix.tables.cells import number, short, text
-from scalemix.tables.reading import Cell
-
-Cells = dict[str, list[Any]]
-CSV, PARQUET = (".csv", ".txt", ""), (".parquet", ".pq")
-# What a spreadsheet takes for the start of a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+from scalemix.tables.cells import text
 
 
 @guarded
@@ -40,8 +31,8 @@ def predict(
     escape_formulas: Annotated[
         bool,
         typer.Option(
-            help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula; "
-            "otherwise it is copied as it is, and said."
+            help="In CSV, put an apostrophe before text that a spreadsheet would run as a formula. "
+            "Otherwise it is copied as it is, with a remark."
         ),
     ] = False,
     as_json: Json = False,
@@ -50,8 +41,8 @@ def predict(
 ) -> None:
     """Predict the target of each row, with its uncertainty; rows stay in order.
 
-    Of numbers: prediction, standard deviation, and the ends of the interval. Of classes: the most
-    probable one, its probability, and the probabilities of all.
+    For numbers: the prediction, its standard deviation, and the ends of an interval. For classes:
+    the most probable one, its probability, and the probabilities of all.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     if not 0 < interval < 1:
@@ -71,17 +62,17 @@ def predict(
     if as_csv:
         kept = {name: [text(cell) for cell in column] for name, column in kept.items()}
     elif output is None:
-        kept = {name: [_as_json(cell) for cell in column] for name, column in kept.items()}
+        kept = {name: [cell_as_json(cell) for cell in column] for name, column in kept.items()}
     cells = kept | predictions
     if as_csv:
-        cells = _without_formulas(cells, escape_formulas, terminal)
+        cells = without_formulas(cells, escape_formulas, terminal)
     if output is not None:
-        _write(output, cells)
+        write(output, cells)
         terminal.note(f"{table.num_rows:,} predictions: {output}")
         if as_json:
             terminal.result({"output": str(output), "rows": table.num_rows}, lambda: None)
     else:
-        terminal.result({"predictions": cells}, lambda: typer.echo(_as_csv(cells), nl=False))
+        terminal.result({"predictions": cells}, lambda: typer.echo(to_csv(cells), nl=False))
 
 
 @guarded
@@ -92,9 +83,9 @@ def evaluate(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Say how good a model is on a table that has the target.
+    """Measure how good a model is on a table that has the target.
 
-    Of the very table that the model was fitted to, only the rows that were held out count.
+    If it is the table that the model was fitted to, only the rows that were held out count.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
@@ -150,65 +141,3 @@ def _predictions(fitted: TableModel, table: Table, probability: float, terminal:
         "lower": lower.tolist(),
         "upper": upper.tolist(),
     }
-
-
-def _without_formulas(cells: Cells, escape: bool, terminal: Terminal) -> Cells:
-    """The cells, with formulas escaped if asked for; otherwise unchanged, with a remark.
-
-    They stay unchanged unless asked, since @name and +49 151 are values by which programs join
-    tables.
-    """
-    if escape:
-        return {
-            _escaped(name): [_escaped(cell) for cell in column] for name, column in cells.items()
-        }
-    for name, column in cells.items():
-        formulas = [cell for cell in (name, *column) if _is_formula(cell)]
-        if formulas:
-            terminal.note(
-                f"{name!r}: a spreadsheet would run {len(formulas):,} cells as formulas, such as "
-                f"{short(formulas[0])}. They are copied as they are; --escape-formulas makes them "
-                f"text"
-            )
-    return cells
-
-
-def _is_formula(cell: Any) -> bool:
-    # A negative number is one, and stays one.
-    return isinstance(cell, str) and cell.startswith(FORMULA_STARTS) and number(cell) is None
-
-
-def _escaped(cell: Any) -> Any:
-    return f"'{cell}" if _is_formula(cell) else cell
-
-
-def _as_json(cell: Cell) -> Any:
-    """The cell as JSON holds it: numbers, text and truth values as they are, others as text."""
-    plain = cell is None or isinstance(cell, str | bool) or is_finite(cell)
-    return cell if plain else text(cell)
-
-
-def _as_csv(cells: Cells) -> str:
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(cells)
-    # More digits than single precision has would be noise.
-    writer.writerows(
-        [f"{cell:.7g}" if isinstance(cell, float) else cell for cell in row]
-        for row in zip(*cells.values(), strict=True)
-    )
-    return file.getvalue()
-
-
-def _write(path: Path, cells: Cells) -> None:
-    if path.suffix.lower() in CSV:
-        with replacing(path) as file:
-            file.write(_as_csv(cells).encode())
-        return
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError:
-        raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from None
-    with replacing(path) as file:
-        parquet.write_table(pyarrow.table(cells), file)

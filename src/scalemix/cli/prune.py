@@ -12,7 +12,7 @@ from scalemix.cli.models import as_input_errors, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet
 from scalemix.tables import InputError, read_table
 
-# A change of predictions, as a share of their spread, that deserves a remark.
+# A larger change of predictions, as a share of their spread, deserves a remark.
 MUCH = 0.05
 
 
@@ -24,7 +24,7 @@ def prune(
     ],
     data: Annotated[
         Path | None,
-        typer.Option(help="A table, to say how much predictions change; needs no target."),
+        typer.Option(help="A table on which to measure how predictions change; needs no target."),
     ] = None,
     threshold: Annotated[
         float, typer.Option(min=0, help="Signal to noise below which a unit is off.")
@@ -84,5 +84,5 @@ def prune(
 
 
 def _finite(value: Any) -> Any:
-    # JSON has no infinity; predictions without any spread change by that share of it.
+    # JSON has no infinity, which is the relative change of predictions without any spread.
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -18,8 +18,8 @@ def report(
         Path | None,
         typer.Argument(
             metavar="[DATA]",
-            help="A table with the target; of that which the model was fitted to, the held-out "
-            "rows count. Without one there are no pictures of predictions.",
+            help="A table with the target. If the model was fitted to it, only held-out rows "
+            "count. Without a table there are no pictures of predictions.",
         ),
     ] = None,
     output: Annotated[
@@ -38,7 +38,7 @@ def report(
 
 
 def write(path: Path, fitted: TableModel, table: Table | None, terminal: Terminal) -> None:
-    """Write a report; the pictures of predictions are of the table's rows, if there is one."""
+    """Write a report, with pictures of predictions for the rows of a table, if there is one."""
     from scalemix.analysis.report import ReportedFit, Story, write_report
     from scalemix.cli.predict import measure
     from scalemix.cli.sizes import find_sizes

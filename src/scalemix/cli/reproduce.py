@@ -35,7 +35,7 @@ def reproduce(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Make the tables and figures of the paper anew. What the folder holds is not made again."""
+    """Reproduce the tables and figures of the paper. Results already in the folder are kept."""
     from scalemix import reproduce as work
     from scalemix.reproduce.page import MEASURES, summary
     from scalemix.reproduce.published import SETS

@@ -20,7 +20,7 @@ SHORTER = {
     "max_steps": "steps",
     "num_draws": "draws",
 }
-# The task is found out from the table, and has an option of its own.
+# The table can tell the task, which has an option of its own.
 SETTINGS = {name: known for name, known in settings_of(RecipeSettings).items() if name != "task"}
 DEFAULTS = {name: getattr(RecipeSettings, name) for name in SETTINGS}
 

@@ -1,4 +1,4 @@
-"""Data for the loop, and the order in which its steps visit the rows."""
+"""Data for training, and the order in which its steps visit the rows."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ LEAST_ROWS = 64
 
 
 class Data(NamedTuple):
-    """Examples, and how many rows each counts as: zero for those that only pad."""
+    """Examples, and how many rows each counts as; rows of padding count as zero."""
 
     x: Any
     y: Any
@@ -23,21 +23,21 @@ class Batch(NamedTuple):
     """The rows of one step, and what their weighted sum is divided by.
 
     A sum over B of N rows estimates `sum_n w_n l_n / sum_n w_n` without bias if it is divided by
-    `B sum_n w_n / N`, the weight that so many rows have on average. Their own weight would favour
-    the rows that happen to meet lighter ones.
+    `B sum_n w_n / N`, the average weight of B rows. Dividing by the weight of the rows at hand
+    would favour those that happen to share a batch with lighter ones.
     """
 
     x: Any
     y: Any
     weight: Any
     total: Any = None
-    """That average; `None` stands for the weight of these rows, as if they were all there are."""
+    """That average; `None` stands for the weight of these rows, as if there were no others."""
 
 
 def stack(sets: Sequence[Data]) -> Data:
-    """Several data sets on a leading axis, all padded with rows of weight zero to one length.
+    """Several data sets on a leading axis, padded to one length with rows of weight zero.
 
-    That length is one of a few, so that another fold of the same data is not another program.
+    There are few such lengths, so that another fold of the same data needs no other program.
     """
     longest = round_up(max(len(data.y) for data in sets))
 
@@ -49,7 +49,7 @@ def stack(sets: Sequence[Data]) -> Data:
 
 
 def round_up(num_rows: int) -> int:
-    """The next of eight lengths in each octave; a short table is as long as an ordinary batch."""
+    """The next of eight lengths in each octave, and at least that of an ordinary batch."""
     unit = max(1 << max(num_rows - 1, 0).bit_length(), LEAST_ROWS) // 16
     return max(LEAST_ROWS, -(-num_rows // unit) * unit)
 
@@ -57,9 +57,9 @@ def round_up(num_rows: int) -> int:
 def visits(
     key: PRNGKeyArray, num_rows: Array, first_epoch: Array, longest: int, num_epochs: int
 ) -> Array:
-    """The order of the rows in each of some epochs, `(num_epochs, longest)`; padding comes last.
+    """The order of the rows in each of several epochs, `(num_epochs, longest)`, padding last.
 
-    An epoch's order depends on the key and the epoch alone, so that a run may be cut anywhere and
+    The order depends only on the key and the epoch, so that a run can be interrupted anywhere and
     continued.
     """
 
@@ -73,9 +73,10 @@ def visits(
 def batch_rows(
     orders: Array, start: Array, num_rows: Array, num_steps: int, batch_size: int
 ) -> Array:
-    """The rows of some steps, `(num_steps, batch_size)`, from the endless stream of epochs.
+    """The rows of several steps, `(num_steps, batch_size)`, from the endless stream of epochs.
 
-    `start` is the place of the first row in the first of these epochs. A row is met once an epoch.
+    `start` is the position of the first row in the first of these epochs. Each epoch has every row
+    once.
     """
     place = start + jnp.arange(num_steps * batch_size)
     return orders[place // num_rows, place % num_rows].reshape(num_steps, batch_size)

@@ -23,7 +23,21 @@ Standardize = bool | Literal["target"]
 
 
 class InputWarning(UserWarning):
-    """Inputs reach the network in a way that may not be meant."""
+    """Inputs reach the network in a way that may not be meant.
+
+    Columns come in single precision that resolves too little of their spread, or are standardised
+    although a frozen layer reads them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> far = 1e8 + np.asarray(x, np.float32)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = sx.fit(model, far, y, sx.VariationalEM(steps=20), key=key)
+    >>> caught[0].category.__name__
+    'InputWarning'
+    """
 
 
 def prepare(

@@ -25,9 +25,9 @@ class Scaling(NamedTuple):
     y_scale: float
 
     def inputs(self, x: np.ndarray, dtype: Any = None) -> np.ndarray:
-        """Inputs as the network sees them; infinite where the type has no such number.
+        """Inputs as the network sees them; infinite where the type cannot hold the number.
 
-        The type is that of `x` unless given, and double precision for whole numbers.
+        Unless given, the type is that of `x`, or double precision if `x` has whole numbers.
         """
         if dtype is None:
             dtype = x.dtype if np.issubdtype(x.dtype, np.floating) else np.float64
@@ -41,7 +41,7 @@ class Scaling(NamedTuple):
         return seen
 
     def targets(self, y: np.ndarray) -> np.ndarray:
-        """Targets in double precision as the likelihood sees them; infinite beyond it."""
+        """Targets as the likelihood sees them; infinite beyond double precision."""
         with np.errstate(over="ignore"):
             return (y.astype(np.float64) - self.y_mean) / self.y_scale
 
@@ -66,7 +66,7 @@ def find_scaling(
 
 def _spread(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = values.astype(np.float64)
-    # In units of a power of two, which costs no digit, squares neither overflow nor vanish.
+    # Dividing by a power of two costs no digit, and squares then neither overflow nor vanish.
     _, exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
     values = np.ldexp(values, -exponent)
     mean = np.average(values, axis=0, weights=weight)

@@ -175,6 +175,10 @@ def fit_many(
                 f"{type(one).__name__}, and method 0 is {type(methods[0]).__name__}."
             )
     check_resume(checkpoint, resume)
+    if not (isinstance(checkpoint_every, int) and checkpoint_every > 0):
+        raise ValueError(
+            f"checkpoint_every must be a positive whole number, got {checkpoint_every!r}."
+        )
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = [prepare(*one, standardize) for one in zip(models, xs, ys, weights, strict=True)]
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(

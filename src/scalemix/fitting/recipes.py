@@ -166,7 +166,7 @@ class Recipe(RecipeSettings):
         --------
         >>> from scalemix.recipes import Recipe
         >>> Recipe(mixture="half-cauchy").build_mixture()
-        HalfCauchy(scale=1.0)
+        HalfCauchy(scale=1)
         """
         return building.build_mixture(self)
 

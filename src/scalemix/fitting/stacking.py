@@ -52,7 +52,9 @@ class Stacked(NamedTuple):
 
     Examples
     --------
-    `fit_stacked` returns one.
+    >>> from scalemix.fitting import Stacked
+    >>> Stacked._fields
+    ('posterior', 'weights', 'scores', 'num_members')
     """
 
     posterior: Posterior

@@ -136,7 +136,7 @@ def _parse_header(text: bytes) -> tuple[int, dict[str, Any], dict[str, Any]]:
     version, theirs = header.get("version"), header.get("fingerprints")
     if not isinstance(version, int) or not 1 <= version <= VERSION:
         raise ValueError("it is of a later version of scalemix")
-    written = header.get("versions") if version > 1 else {}
+    written = {} if version == 1 else header.get("versions")
     if not isinstance(theirs, dict) or not isinstance(written, dict):
         raise ValueError("its header is damaged")
     return version, theirs, written

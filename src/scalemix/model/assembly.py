@@ -16,9 +16,9 @@ def assemble(
     example: Shaped | None = None,
     frozen: tuple[str, ...] = (),
 ) -> Model:
-    """A model from the parts of one that was checked before, as a file holds them.
+    """A model from the parts of one that was checked before, such as those that a file holds.
 
-    What is cheap to check is checked again; which layers have a path around them is not.
+    It is checked again, but for which layers have a path around them, which takes long.
     """
     sites = find_sites(network)
     names = [site.name for site in sites]

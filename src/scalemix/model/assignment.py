@@ -1,4 +1,4 @@
-"""Which structure stands on which layer: a prior of the whole network, spelled out by site."""
+"""Assigns structures to layers: a prior of the whole network becomes one for each site."""
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
@@ -22,8 +22,8 @@ def assign(
 ) -> dict[str, Structure]:
     """The structure of each site; sites that no pattern names have none.
 
-    `bypassed` says which sites have a path around them. It is asked only if that matters. `frozen`
-    are the names of sites that no prior can stand on.
+    `bypassed` gives the names of the sites that have a path around them, and is called only if that
+    matters. `frozen` are the names of sites that do not learn, and so cannot carry a prior.
     """
     names = ", ".join(site.name for site in sites)
     if not sites:

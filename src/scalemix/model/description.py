@@ -1,4 +1,4 @@
-"""A model as a table for people."""
+"""A model as a table to be printed."""
 
 import dataclasses
 import math
@@ -27,13 +27,13 @@ class SiteRow:
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """The sites of a model; print it."""
+    """The sites of a model, with what carries no prior and what is frozen. Print it."""
 
     rows: tuple[SiteRow, ...]
     without_prior: tuple[str, ...]
     frozen: tuple[str, ...] = ()
     one_scale: tuple[str, ...] = ()
-    """Sites where a scale for each unit is one scale for all, since there is one input unit."""
+    """Sites with a single input unit, where a scale for each unit is one scale for all."""
 
     def __str__(self) -> str:
         head = ("site", "layer", "shape", "structure", "mixture", "scale", "scales")

@@ -1,4 +1,4 @@
-"""What a network takes and what it puts out, found out by tracing it."""
+"""What a network takes and what it puts out, found by tracing it."""
 
 import equinox as eqx
 import jax
@@ -16,42 +16,50 @@ def find_input(network: PyTree, sites: tuple[Site, ...], example: Shaped | None)
             example = jnp.asarray(example)
         as_float = jax.ShapeDtypeStruct(example.shape, sites[0].weight(network).dtype)
         # Whole numbers are measurements (pixels), unless the network takes nothing else.
-        if find_refusal(network, as_float) is None:
+        if _output_shape(network, as_float) is not None:
             return as_float
         return jax.ShapeDtypeStruct(example.shape, example.dtype)
-    # A network that takes a vector takes one that some dense layer of it takes.
+    # A network that takes a vector takes one that fits one of its dense layers.
     guesses = {
         (shape, site.weight(network).dtype): None
         for site in sites
         for shape in ((site.num_rows,), ())
     }
-    # Each once: to find that a deep network takes none of them is work enough.
+    # Each guess is tried once: tracing a deep network takes long enough.
     for shape, dtype in guesses:
         guess = jax.ShapeDtypeStruct(shape, dtype)
-        if find_refusal(network, guess) is None:
+        if _output_shape(network, guess) is not None:
             return guess
     return None
 
 
 def find_refusal(network: PyTree, example: Shaped) -> str | None:
-    """What the network says against an input of this shape and type; `None` if it takes it."""
+    """Why the network refuses an input of this shape and type; `None` if it takes it."""
     try:
         eqx.filter_eval_shape(network, example)
     except Exception as error:
-        # Whatever a network of someone else's raises at an input that does not fit.
+        # A network of the user's may raise anything at an input that does not fit.
         lines = str(error).strip().splitlines()
         return lines[0] if lines else type(error).__name__
     return None
 
 
+def _output_shape(network: PyTree, example: Shaped) -> tuple[int, ...] | None:
+    """The shape of the network's output; `None` if it takes no such input, or gives no array."""
+    try:
+        return eqx.filter_eval_shape(network, example).shape
+    except Exception:
+        return None
+
+
 def check_outputs(network: PyTree, likelihood: Likelihood, example: Shaped) -> None:
     """Raise `ValueError` unless the network puts out what the likelihood needs."""
-    if find_refusal(network, example) is not None:
+    shape = _output_shape(network, example)
+    if shape is None:
         raise ValueError(
             f"The network cannot be called on one example of shape {example.shape}. It must take "
             f"one example and nothing else: no batch axis, no key, no state."
         )
-    shape = eqx.filter_eval_shape(network, example).shape
     needed = likelihood.num_outputs
     if shape != (needed,) and not (needed == 1 and shape == ()):
         raise ValueError(

@@ -1,10 +1,14 @@
 """All that is unknown in a model, as one vector without bounds, and the way back.
 
-The unknowns are the weights under the prior (`z` in the expanded form, `w = xi z` in the
-hierarchical one), the scales `xi` in coordinates `u` that may take any value, and everything else
-that training adjusts, which the model's prior says nothing about: biases, norms, weights without a
-prior, the likelihood's noise level. Those are given wide Gaussians, without which there would be
-no posterior. Bernoulli scales are discrete, and stand beside the vector as a vector of bits.
+The unknowns are
+
+- the weights under the prior: `z` in the expanded form, `w = xi z` in the hierarchical one;
+- the scales `xi`, in coordinates `u` that may take any value;
+- everything else that training adjusts, on which the model puts no prior: biases, norms, weights
+  without a prior, the likelihood's noise level. Each of these is given a wide Gaussian, because
+  there would be no posterior otherwise.
+
+Discrete scales are not part of the vector: they form a vector of bits beside it.
 """
 
 from typing import NamedTuple
@@ -24,17 +28,17 @@ from scalemix.networks.placing import Scales, get_weights
 
 
 class Sample(NamedTuple):
-    """One sample: the model with its weights `w` in place, and the scales they have."""
+    """One sample: the model with its weights `w` in place, and their scales."""
 
     model: Model
     scales: Scales
 
 
 class Unknowns(eqx.Module):
-    """The coordinates of a model's unknowns, and the prior of them.
+    """The coordinates of a model's unknowns, and their prior.
 
-    `free_scale` is the standard deviation of what the network learns without a prior of its own,
-    `likelihood_scale` that of what the likelihood learns; both are around zero.
+    What the network learns without a prior of its own has a Gaussian of mean zero and standard
+    deviation `free_scale`; what the likelihood learns, one of `likelihood_scale`.
     """
 
     model: Model
@@ -60,7 +64,7 @@ class Unknowns(eqx.Module):
         }
 
     def form(self) -> tuple[PyTree, Scales]:
-        """What the vector is made of: the values of the model itself, scales at zero."""
+        """What the vector consists of: here the model's own values, and scales at zero."""
         return eqx.filter(self.model, self.model.learnable()), self._blank(discrete=False)
 
     def unravel(self, position: Array) -> tuple[PyTree, Scales]:
@@ -106,8 +110,8 @@ class Unknowns(eqx.Module):
     def log_prior(self, position: Array, bits: Array) -> Array:
         """Log density of a position (and log mass of the bits), Jacobians included.
 
-        That of the model, `log_prior` in `model/prior.py`, with `log p(u)` for `log p(xi)`; and the
-        wide Gaussians of everything else.
+        It has the terms of the model's `log_prior`, with `log p(u)` in place of `log p(xi)`, and
+        those of the wide Gaussians on everything else.
         """
         learned, coordinates = self.unravel(position)
         coordinates = self._with_bits(coordinates, bits)

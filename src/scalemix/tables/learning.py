@@ -8,13 +8,14 @@ import numpy as np
 from scalemix.data.bins import check_bins, find_edges
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import numbers, says_dates, says_numbers, short, word
-from scalemix.tables.columns import Categorical, Columns, Numeric
+from scalemix.tables.columns import Columns
+from scalemix.tables.inputs import Categorical, Numeric
 from scalemix.tables.reading import InputError, Table
 from scalemix.tables.targets import learn_target
 
-# Beyond these the rarest categories count as none.
+# Only so many categories have inputs; the rarest ones beyond count as none.
 MOST_CATEGORIES = 30
-# In fewer rows numbers without gaps may be chance.
+# In fewer rows, numbers without gaps may be a coincidence.
 LEAST_NUMBERED = 20
 
 
@@ -95,7 +96,7 @@ def learn_columns(
 
 
 def _numbers_rows(table: Table, column: Numeric) -> bool:
-    """Whether a column holds whole numbers without gaps, each of them once."""
+    """Whether a column holds consecutive whole numbers, each once."""
     if column.dates or table.num_rows < LEAST_NUMBERED:
         return False
     values = np.sort(numbers(table, column.name))
@@ -105,7 +106,7 @@ def _numbers_rows(table: Table, column: Numeric) -> bool:
 def _learn_input(
     table: Table, part: Table, name: str, as_words: bool, bins: int | None
 ) -> Numeric | Categorical | str:
-    """The column as an input, or why it is none."""
+    """The column as an input, or the reason why it cannot be one."""
     cells = table.column(name)
     dates = says_dates(cells)
     if not as_words and (dates or says_numbers(cells)):

@@ -10,7 +10,7 @@ from scalemix.fitting.settings import Task
 from scalemix.tables.cells import Cells, number, numbers, says_numbers, short, word
 from scalemix.tables.reading import Cell, InputError, Table, listing
 
-# Whole numbers from 0 or 1 up to here, none left out, are taken for the labels of classes.
+# Consecutive whole numbers from 0 or 1, up to so many, are taken for labels of classes.
 MOST_LABELS = 10
 MOST_CLASSES = 100
 
@@ -107,7 +107,7 @@ def _find_task(cells: Cells) -> tuple[Task, str]:
         return "classification", "two different numbers; --task regression for the other"
     labels = {float(i) for i in range(len(values))}
     counted = values in (labels, {label + 1 for label in labels})
-    # Labels come back; numbers that happen to be whole need not.
+    # Labels repeat; measurements that happen to be whole numbers need not.
     if counted and 1 < len(values) <= min(MOST_LABELS, len(cells) // 2):
         return "classification", "few whole numbers; --task regression for the other"
     return "regression", "numbers"

@@ -1,4 +1,4 @@
-"""The report in a browser; skipped where there is no Chromium (a Debian package)."""
+"""The report in a browser; skipped where there is no Chromium."""
 
 import json
 import shutil
@@ -13,7 +13,10 @@ from tests.analysis.report.stories import HOSTILE, make_story
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason="no Chromium; on Debian: sudo apt-get install --no-install-recommends chromium",
+)
 
 
 class Opened(NamedTuple):

@@ -1,12 +1,11 @@
 """The file itself: arrays in the safetensors format, with a JSON header and digests of both.
 
-A file is what `safetensors` defines, so that other tools can look at the arrays. Its metadata hold
-one entry, `scalemix`, a JSON dict of four texts: `format`, `version`, `header` (JSON again) and
-`sha256`, the digest of the three before it. The header lists every array with its type, its shape
-and the digest of its bytes. The digests find damage and careless edits; they are no signature.
-Against ill will the defence is that nothing in a file is ever executed or imported, that the header
-is looked at first, and that nothing is read or allocated beyond what the file is long, nor beyond
-the limits below.
+Other tools that read `safetensors` can look at the arrays. The metadata of a file have one entry,
+`scalemix`, a JSON dict of four texts: `format`, `version`, `header` (JSON again) and `sha256`, the
+digest of the first three. The header lists every array with its type, its shape and the digest of
+its bytes. The digests detect damage and careless edits; they are no signature. The defence against
+malicious files is that nothing in a file is ever executed or imported, that the header is checked
+first, and that nothing is read or allocated beyond the length of the file and the limits below.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ FORMAT = "scalemix posterior"
 VERSION = 1
 # Bytes: what the safetensors library itself accepts.
 LARGEST_HEADER = 100_000_000
-# Of JSON, each of which takes many times the memory of its text.
+# Values of JSON, each of which takes many times the memory of its text.
 MOST_VALUES = 1_000_000
 MOST_ARRAYS = 10_000
 # The most axes that NumPy has.
@@ -95,16 +94,16 @@ def write(path: Path, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> 
 
 @contextlib.contextmanager
 def explaining(source: str | Path) -> Iterator[None]:
-    """Turn whatever the content of a file leads to into one `ValueError` that names the file."""
+    """Turn every error that the content of a file causes into one `ValueError`, which names it."""
     try:
         yield
     except OSError:
-        # The disk, not the content: it says itself what is wrong, and names the file.
+        # The disk is at fault, not the content; the error names the file itself.
         raise
     except ValueError as error:
         raise ValueError(f"{source} cannot be loaded: {error}") from None
     except Exception as error:
-        # Not foreseen, but a file is data, and data must not raise what they like.
+        # Unforeseen, but whatever a file contains, reading it raises `ValueError`.
         raise ValueError(
             f"{source} cannot be loaded: its content makes no sense ({type(error).__name__}: "
             f"{error}). It is damaged, or was not written by scalemix."
@@ -112,7 +111,7 @@ def explaining(source: str | Path) -> Iterator[None]:
 
 
 class _Place(NamedTuple):
-    """Where in the file the bytes of an array are, and what they mean."""
+    """Where the bytes of an array are in the file, and what they mean."""
 
     start: int
     end: int
@@ -152,7 +151,7 @@ def _read_all(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.n
 
 
 def _read_start(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, _Place]]:
-    """The header, and where arrays are, before any of them is read."""
+    """The header and the places of the arrays, none of which has been read yet."""
     length = _header_length(file.read(8), size)
     header, outer = _parse_header(file.read(length))
     return header, _find_arrays(header, outer, 8 + length, size)
@@ -161,7 +160,7 @@ def _read_start(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, _P
 def _find_arrays(
     header: dict[str, Any], outer: dict[str, Any], start: int, size: int
 ) -> dict[str, _Place]:
-    """The places of the arrays: one after the other, and together the rest of the file."""
+    """The places of the arrays, which follow one another and fill the rest of the file."""
     listed = take(header, "arrays", dict)
     entries = {name: entry for name, entry in outer.items() if name != "__metadata__"}
     if listed.keys() != entries.keys():
@@ -202,19 +201,19 @@ def _find_array(name: str, entry: Any, promised: Any, start: int) -> _Place:
 
 
 def take(mapping: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
-    """An entry of the header, which must be there and of this kind."""
+    """An entry of the header, or a `ValueError` if it is missing or of another kind."""
     if name not in mapping:
         raise ValueError(f"its header has no entry {name!r}.")
     value = mapping[name]
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    # JSON's true is not a number here, though Python's is.
+    # In Python, but not here, JSON's true is a number.
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         raise ValueError(f"its header's entry {name!r} is {_short(value)}, which it cannot be.")
     return value
 
 
 def _check_file(path: Path) -> None:
-    # Not a folder, and not a pipe or a device, which may never end.
+    # A folder has no content; a pipe or a device may never end.
     if path.exists() and not path.is_file():
         raise ValueError("it is not a file.")
 
@@ -230,7 +229,7 @@ def _header_length(start: bytes, size: int) -> int:
 
 
 def _parse_header(text: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header of ours, and that of the format around it."""
+    """Our own header, and that of the format around it."""
     if _num_values(text) > MOST_VALUES:
         raise ValueError(f"its header holds more than {MOST_VALUES:,} values.")
     try:
