@@ -153,7 +153,7 @@ def _checkpoint(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
 
 def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     parameters = equation.params
-    num_consts, num_carried = parameters["num_consts"], parameters["num_carry"]
+    num_consts, num_carried = _scan_counts(parameters, len(inputs))
     inner = parameters["jaxpr"]
     fixed = [v.repeated() if _is_deferred(v) else v for v in inputs[:num_consts]]
     rest = [_value(v) for v in inputs[num_consts:]]
@@ -168,6 +168,15 @@ def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
         reverse=parameters["reverse"], unroll=parameters["unroll"],
     )  # fmt: skip
     return [*carried, *stacked]
+
+
+def _scan_counts(parameters: dict[str, Any], num_inputs: int) -> tuple[int, int]:
+    """How many inputs of a scan are the same in every step, and how many are carried along."""
+    if "num_consts" in parameters:
+        return parameters["num_consts"], parameters["num_carry"]
+    # From JAX 0.11 on there is a tree of three parts in place of the two numbers.
+    consts, carried, _ = parameters["ft_in"].update(range(num_inputs)).unpack()
+    return len(list(consts)), len(list(carried))
 
 
 RULES: dict[str, Rule] = {
