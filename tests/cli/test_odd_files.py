@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import scalemix as sx
-from scalemix.posterior import storage
+from scalemix.posterior import storage, streaming
 from scalemix.posterior.storage import container
 from tests.cli.conftest import run
 from tests.posterior.storage.test_damage import parts_of, places, result_of
@@ -31,6 +31,14 @@ ATTEMPTS = {
     "derandomize": True,
     "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 }
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_rows_stay_few():
+    """Quantiles of rows that only fill up a block take long where programs are not optimised."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(streaming, "LEAST_ROWS", 2)
+        yield
 
 
 @pytest.fixture(scope="module")
