@@ -1,7 +1,6 @@
 """All public names. `scalemix/__init__.py` imports this when one is first asked for."""
 
-from scalemix import data, likelihoods, mixtures, networks
-from scalemix.analysis import metrics
+from scalemix import data, likelihoods, metrics, mixtures, networks
 from scalemix.data.preparation import InputWarning
 from scalemix.fitting.candidates import Candidate, default_candidates
 from scalemix.fitting.front_door import fit, fit_many

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import scalemix as sx
-from scalemix.fitting import UselessFitWarning
+from scalemix import UselessFitWarning
 from scalemix.inference.method import Method
 from scalemix.posterior.diagnostics import ConvergenceWarning
 

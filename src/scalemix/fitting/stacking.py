@@ -52,7 +52,7 @@ class Stacked(NamedTuple):
 
     Examples
     --------
-    >>> from scalemix.fitting import Stacked
+    >>> from scalemix import Stacked
     >>> Stacked._fields
     ('posterior', 'weights', 'scores', 'num_members')
     """
