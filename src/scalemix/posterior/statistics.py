@@ -14,7 +14,8 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.likelihoods import Likelihood
 
-BISECTIONS = 60
+# More steps than any search for a root takes, be each of them a mere bisection.
+MOST_STEPS = 80
 # Ends of distributions are looked for within sinh(FARTHEST) spreads of the mean, the square of
 # which single precision still holds.
 FARTHEST = 44.0
@@ -66,7 +67,7 @@ def absolute_error(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[A
 
 def lower_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Array]:
     """The root of `cdf(y) = tail`."""
-    return _root(draws, outputs, lambda y: cdf(draws, outputs, y)[0] < tail)
+    return _root(draws, outputs, lambda y: cdf(draws, outputs, y)[0] - tail)
 
 
 def upper_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Array]:
@@ -75,13 +76,13 @@ def upper_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Arr
     def above(y: Array) -> Array:
         return jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
 
-    return _root(draws, outputs, lambda y: above(y) > tail)
+    return _root(draws, outputs, lambda y: tail - above(y))
 
 
 def _root(
-    draws: DrawnLikelihoods, outputs: Array, is_low: Callable[[Array], Array]
+    draws: DrawnLikelihoods, outputs: Array, rising: Callable[[Array], Array]
 ) -> tuple[Array]:
-    """Where `is_low` ceases to hold, by bisection."""
+    """Where a function of the target that never falls ceases to be negative."""
     mean, between, within = moments(draws, outputs)
     spread = jnp.sqrt(between + within)
     spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
@@ -90,17 +91,74 @@ def _root(
     def at(u: Array) -> Array:
         return mean + spread * jnp.sinh(u)
 
-    def halve(_, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
-        middle = 0.5 * (low + high)
-        low_there = is_low(at(middle))
-        return jnp.where(low_there, middle, low), jnp.where(low_there, high, middle)
-
-    ends = jnp.full_like(mean, -FARTHEST), jnp.full_like(mean, FARTHEST)
-    low, high = jax.lax.fori_loop(0, BISECTIONS, halve, ends)
+    high, nearest = _enclose(lambda u: rising(at(u)), jnp.full_like(mean, FARTHEST))
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
-    return (at(0.5 * (low + high)),)
+    return (at(nearest),)
+
+
+class _Search(NamedTuple):
+    """The latest point of a search, an older one on the other side of the root, and the one before.
+
+    Each comes with the function's value there.
+    """
+
+    latest: tuple[Array, Array]
+    opposite: tuple[Array, Array]
+    before: tuple[Array, Array]
+    is_low: Array
+    """Whether the latest point lies below the root. Kept, because XLA may compute a value once for
+    its sign and once to be kept, and round differently."""
+    num_steps: Array
+
+    @property
+    def width(self) -> Array:
+        return jnp.abs(self.latest[0] - self.opposite[0])
+
+
+def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, Array]:
+    """Where `rising` is no longer negative, and where it is nearest to zero.
+
+    Chandrupatla's method (1997): a step of inverse quadratic interpolation wherever three points
+    say that it is safe, else a bisection. A smooth distribution takes about a dozen evaluations,
+    each of which is one of all draws.
+    """
+    eps = jnp.finfo(farthest.dtype).eps
+
+    def least(search: _Search) -> Array:
+        return eps * (1 + jnp.abs(search.latest[0]))
+
+    def goes_on(search: _Search) -> Array:
+        is_wide = (search.width > 2 * least(search)) & (search.latest[1] != 0)
+        return is_wide & (search.num_steps < MOST_STEPS)
+
+    def step(search: _Search) -> _Search:
+        (a, fa), (b, fb), (c, fc) = search.latest, search.opposite, search.before
+        place, value = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        is_safe = (value**2 < place) & ((1 - value) ** 2 < 1 - place)
+        share = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
+            fc - fb
+        )
+        share = jnp.where(is_safe & jnp.isfinite(share), share, 0.5)
+        margin = jnp.minimum(least(search) / search.width, 0.5)
+        x = a + jnp.clip(share, margin, 1 - margin) * (b - a)
+        fx = rising(x)
+        is_low = fx < 0
+        same_side = is_low == search.is_low
+        opposite, before = (
+            jax.tree.map(lambda one, other: jnp.where(same_side, one, other), *pair)
+            for pair in ((search.opposite, search.latest), (search.latest, search.opposite))
+        )
+        return _Search((x, fx), opposite, before, is_low, search.num_steps + 1)
+
+    ends = [(end, rising(end)) for end in (-farthest, farthest)]
+    is_low = jnp.ones(farthest.shape, bool)
+    # There is no third point yet, so that `place` is no number and the first step a bisection.
+    first = _Search(ends[0], ends[1], ends[1], is_low, jnp.zeros((), jnp.int32))
+    last = jax.lax.while_loop(goes_on, step, first)
+    (a, fa), (b, fb) = last.latest, last.opposite
+    nearest = jnp.where(jnp.abs(fa) < jnp.abs(fb), a, b)
+    return jnp.maximum(a, b), nearest
 
 
 class Sampler(eqx.Module):
