@@ -50,11 +50,16 @@ __all__ = [  # noqa: F405
     "networks",
 ]
 
+# Documented modules besides those in `__all__`.
+MODULES = ("inference", "plots", "pruning", "recipes", "relevance", "sklearn", "storage")
+
 
 def __getattr__(name: str) -> Any:
     """A public name or a module. JAX is imported only now: `scalemix --help` does without."""
     if name == "__version__":
         return importlib.import_module("scalemix._versions").this_version()
+    if name in MODULES:
+        return importlib.import_module(f"scalemix.{name}")
     if not name.startswith("_"):
         api = importlib.import_module("scalemix._api")
         globals().update({public: getattr(api, public) for public in __all__})
@@ -64,4 +69,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "__version__"})
+    return sorted({*globals(), *__all__, *MODULES, "__version__"})

@@ -16,6 +16,7 @@ import typer
 from pyarrow import parquet
 
 import scalemix
+from scalemix.cli import writing
 from scalemix.cli.app import app
 from scalemix.cli.priors import FAMILIES
 from scalemix.cli.settings import DEFAULTS, SETTINGS, as_option
@@ -347,3 +348,11 @@ def test_noise_without_a_mean_is_said_to_be_poor(tmp_path):
     assert "has no mean" in ran.err
     row = next(line for line in run("priors").out.splitlines() if "horseshoe" in line)
     assert "poor" in row
+
+
+@pytest.mark.parametrize("odd", [2**63 + 1, 2**70])
+def test_numbers_of_any_length_are_kept(odd, tmp_path):
+    path = tmp_path / "kept.parquet"
+    writing.write(path, {"id": [odd, None], "mean": [1.0, 2.0]})
+    kept = parquet.read_table(path)["id"].to_pylist()
+    assert kept == [odd if odd < 2**64 else str(odd), None]

@@ -14,8 +14,10 @@ from scalemix.fitting.settings import (
     PRIOR_NAMES,
     Objective,
     RecipeSettings,
+    Sampler,
     settings_of,
 )
+from scalemix.inference.chains.mcmc import SamplerName
 from scalemix.inference.training.noise import ObjectiveName
 from scalemix.inference.training.objectives import OBJECTIVES
 from tests.fitting.settings_docs import documented, parameters_of
@@ -26,6 +28,7 @@ def test_every_name_stands_for_something():
     assert tuple(MIXTURES) == MIXTURE_NAMES
     assert get_args(Objective) == get_args(ObjectiveName)
     assert set(get_args(Objective)) == set(OBJECTIVES)
+    assert set(get_args(Sampler)) == set(get_args(SamplerName))
 
 
 def test_every_default_is_a_value_that_the_setting_may_have():

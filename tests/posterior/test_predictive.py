@@ -94,6 +94,16 @@ def test_quantiles_are_those_of_the_mixture(posterior):
     assert np.all(lower < upper)
 
 
+def test_a_quantile_between_modes_far_apart_is_where_the_gap_begins():
+    # The distribution is level there, and half of it lies on either side.
+    arrays, fixed = eqx.partition(sx.likelihoods.Gaussian(0.01), eqx.is_array)
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), arrays)
+    draws, outputs = statistics.DrawnLikelihoods(both, fixed), jnp.array([0.0, 1.0])
+    for end in (statistics.lower_end, statistics.upper_end):
+        (place,) = jax.jit(lambda end=end: end(draws, outputs, jnp.float32(0.5)))()
+        assert 0.03 < place < 0.1
+
+
 def test_absolute_errors_are_of_single_draws(posterior):
     errors = posterior.predict(X, num_draws=DRAWS).absolute_error(Y)
     expected = np.abs(Y - twins(posterior).mean()).mean(axis=0)

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,5 +79,19 @@ def write(path: Path, cells: Cells) -> None:
         from pyarrow import parquet
     except ImportError:
         raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from None
+    columns = {name: _arrow(column) for name, column in cells.items()}
     with replacing(path) as file:
-        parquet.write_table(pyarrow.table(cells), file)
+        parquet.write_table(pyarrow.table(columns), file)
+
+
+def _arrow(column: Sequence[Any]) -> Any:
+    """A column of PyArrow's, which by itself takes no whole numbers beyond 64 bits with a sign."""
+    import pyarrow
+
+    try:
+        return pyarrow.array(column)
+    except OverflowError:
+        try:
+            return pyarrow.array(column, pyarrow.uint64())
+        except (OverflowError, pyarrow.ArrowInvalid):
+            return pyarrow.array([None if cell is None else str(cell) for cell in column])

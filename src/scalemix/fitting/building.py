@@ -135,9 +135,10 @@ def check_mixture(recipe: RecipeSettings) -> None:
             Mention("inference", "mcmc"),
             ".",
         )
-    if inference == "em" and not have_maximum(
-        build_prior(recipe), {"unit": recipe.hidden[0], "layer": 1}
-    ):
+    prior = build_prior(recipe)
+    # A layer has one scale; what else there may be has at least as many as a layer has units.
+    num_scales = {group: 1 if group == "layer" else recipe.hidden[0] for group in prior.groups}
+    if inference == "em" and not have_maximum(prior, num_scales):
         raise SettingError(
             Mention("prior", recipe.prior),
             " with ",

@@ -38,7 +38,7 @@ def fit(
     model : Model
         A network with its prior and likelihood.
     x : array_like
-        The inputs, one row an example.
+        The inputs, one example per row.
     y : array_like
         The targets, one for each row of `x`.
     method : NoiseTraining, VariationalEM or MCMC
@@ -50,12 +50,12 @@ def fit(
         is weighed against the sum.
     standardize : bool or "target", default True
         Whether to standardise the columns of a table `x` and a real-valued target. Predictions
-        come back on the scale of `y`. `"target"` leaves the columns alone, `False` both.
+        come back on the scale of `y`. `"target"` standardises only the target, `False` nothing.
     progress : bool, optional
         Whether to show a progress bar. By default it is shown on a terminal only.
     checkpoint : path, optional
-        A file to which the state of the run is written, at the end and whenever it is interrupted
-        by Ctrl-C too.
+        A file to which the state of the run is written: every `checkpoint_every` chunks, on Ctrl-C,
+        and at the end. It stays there. A file that exists is refused unless `resume=True`.
     checkpoint_every : int, default 10
         The number of chunks (`chunk_steps` of the method) between two checkpoints.
     resume : bool, default False
@@ -72,7 +72,7 @@ def fit(
     ValueError
         If data, model and method do not go together, or the checkpoint is of another run.
     DivergenceError
-        If a number is no longer finite.
+        If training produces NaN or infinity.
 
     Warns
     -----

@@ -169,10 +169,10 @@ def _compare(
             f"{hint} Pass what that run was given, or delete the file to start afresh."
         )
     if version < VERSION:
+        unknown = "optimizer and other settings" if version == 1 else "model and method"
         told = (
-            f"It is of an earlier version of scalemix, and does not say with which "
-            f"{'optimizer and other settings' if version == 1 else 'model'} it was begun: make "
-            f"sure that it is the same."
+            f"It is of an earlier version of scalemix, and does not say with which {unknown} it "
+            f"was begun: make sure that they are the same."
         )
     if changed or version < VERSION:
         warnings.warn(

@@ -91,10 +91,10 @@ def _root(
     def at(u: Array) -> Array:
         return mean + spread * jnp.sinh(u)
 
-    high, nearest = _enclose(lambda u: rising(at(u)), jnp.full_like(mean, FARTHEST))
+    low, high = _enclose(lambda u: rising(at(u)), jnp.full_like(mean, FARTHEST))
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
-    return (at(nearest),)
+    return (at(0.5 * (low + high)),)
 
 
 class _Search(NamedTuple):
@@ -117,10 +117,10 @@ class _Search(NamedTuple):
 
 
 def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, Array]:
-    """Where `rising` is no longer negative, and where it is nearest to zero.
+    """Two points next to each other: the last where `rising` is negative, and the first where not.
 
     Chandrupatla's method (1997): a step of inverse quadratic interpolation wherever three points
-    say that it is safe, else a bisection. A smooth distribution takes about a dozen evaluations,
+    say that it is safe, else a bisection. A smooth distribution takes one or two dozen evaluations,
     each of which is one of all draws.
     """
     eps = jnp.finfo(farthest.dtype).eps
@@ -129,8 +129,7 @@ def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, 
         return eps * (1 + jnp.abs(search.latest[0]))
 
     def goes_on(search: _Search) -> Array:
-        is_wide = (search.width > 2 * least(search)) & (search.latest[1] != 0)
-        return is_wide & (search.num_steps < MOST_STEPS)
+        return (search.width > 2 * least(search)) & (search.num_steps < MOST_STEPS)
 
     def step(search: _Search) -> _Search:
         (a, fa), (b, fb), (c, fc) = search.latest, search.opposite, search.before
@@ -140,6 +139,11 @@ def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, 
             fc - fb
         )
         share = jnp.where(is_safe & jnp.isfinite(share), share, 0.5)
+        # A value of exactly zero may be one of many: between modes far apart a distribution is
+        # level. A short step tells, and bisections lead to where it began.
+        near = jnp.sqrt(eps) / search.width
+        is_new = (fa == 0) & (fc != 0) & (near < 0.5)
+        share = jnp.where((fa == 0) | (fb == 0), jnp.where(is_new, near, 0.5), share)
         margin = jnp.minimum(least(search) / search.width, 0.5)
         x = a + jnp.clip(share, margin, 1 - margin) * (b - a)
         fx = rising(x)
@@ -156,9 +160,8 @@ def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, 
     # There is no third point yet, so that `place` is no number and the first step a bisection.
     first = _Search(ends[0], ends[1], ends[1], is_low, jnp.zeros((), jnp.int32))
     last = jax.lax.while_loop(goes_on, step, first)
-    (a, fa), (b, fb) = last.latest, last.opposite
-    nearest = jnp.where(jnp.abs(fa) < jnp.abs(fb), a, b)
-    return jnp.maximum(a, b), nearest
+    a, b = last.latest[0], last.opposite[0]
+    return jnp.minimum(a, b), jnp.maximum(a, b)
 
 
 class Sampler(eqx.Module):

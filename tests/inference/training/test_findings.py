@@ -47,7 +47,7 @@ def test_so_it_is_where_inputs_tell_nothing():
     y = np.random.default_rng(5).normal(size=len(X))
     method = sx.VariationalEM(steps=400, chunk_steps=50, temperature=3.0)
     (said,) = findings(build(mixture=sx.HalfCauchy(1.0)), X, y, method)
-    assert "Unless the inputs tell nothing of the target" in said
+    assert "Unless the inputs say nothing about the target" in said
 
 
 @pytest.mark.parametrize("method", [EM, sx.NoiseTraining(steps=200, chunk_steps=50, num_draws=2)])

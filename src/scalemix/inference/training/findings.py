@@ -75,7 +75,7 @@ def warn_of_useless_fits(
         if weight.sum() < LIGHT * len(weight):
             how += f". The weights of its {len(weight)} rows add up to {weight.sum():.3g} only"
         warnings.warn(
-            f"{where} {how}{_what_is_off(posterior, useless)}. Unless the inputs tell nothing of "
+            f"{where} {how}{_what_is_off(posterior, useless)}. Unless the inputs say nothing about "
             f"the target, try {first}{remedies}.",
             UselessFitWarning,
             stacklevel=5,
