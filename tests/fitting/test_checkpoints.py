@@ -323,7 +323,7 @@ def test_checkpoints_of_version_2_go_on_with_a_warning(tmp_path):
     rewritten(path, as_before)
     with pytest.raises(ValueError, match=r"not the same num_draws\."):
         resume(path, training(num_draws=3))
-    with pytest.warns(ResumeWarning, match="does not say with which model it was begun"):
+    with pytest.warns(ResumeWarning, match="does not say with which model and method it was begun"):
         resumed = resume(path)
     assert same(sx.fit(build(), X, Y, training(), key=KEY), resumed)
 

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax
@@ -44,6 +44,9 @@ class MLP(eqx.Module):
     >>> [site.name for site in sx.networks.find_sites(network)]
     ['layers.0', 'layers.1', 'layers.2']
     """
+
+    summary: ClassVar[str] = "a multilayer perceptron"
+    """What the network is, for reports."""
 
     layers: tuple[eqx.nn.Linear, ...]
     activation: Callable[[Array], Array] = eqx.field(static=True)

@@ -1,6 +1,7 @@
 """The residual network of the paper."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -37,6 +38,9 @@ class ResNet(eqx.Module):
     >>> [site.name for site in sx.networks.find_sites(network)]
     ['first', 'blocks.0', 'blocks.1', 'last']
     """
+
+    summary: ClassVar[str] = "a residual network"
+    """What the network is, for reports."""
 
     first: eqx.nn.Linear
     blocks: tuple[eqx.nn.Linear, ...]

@@ -67,21 +67,33 @@ def absolute_error(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[A
 
 def lower_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Array]:
     """The root of `cdf(y) = tail`."""
-    return _root(draws, outputs, lambda y: cdf(draws, outputs, y)[0] - tail)
+
+    def gap(y: Array) -> tuple[Array, Array]:
+        below = cdf(draws, outputs, y)[0]
+        return below - tail, below < tail
+
+    return _root(draws, outputs, gap)
 
 
 def upper_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Array]:
     """The root of `sf(y) = tail`. A cdf near one has lost its digits in single precision."""
 
-    def above(y: Array) -> Array:
-        return jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
+    def gap(y: Array) -> tuple[Array, Array]:
+        above = jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
+        return tail - above, above > tail
 
-    return _root(draws, outputs, lambda y: tail - above(y))
+    return _root(draws, outputs, gap)
 
 
-def _root(
-    draws: DrawnLikelihoods, outputs: Array, rising: Callable[[Array], Array]
-) -> tuple[Array]:
+Gap = Callable[[Array], tuple[Array, Array]]
+"""A function of the target that never falls, and whether it is negative.
+
+The latter is told by a comparison, which is exact where a difference rounds, or is lost because it
+is smaller than any number.
+"""
+
+
+def _root(draws: DrawnLikelihoods, outputs: Array, gap: Gap) -> tuple[Array]:
     """Where a function of the target that never falls ceases to be negative."""
     mean, between, within = moments(draws, outputs)
     spread = jnp.sqrt(between + within)
@@ -91,7 +103,7 @@ def _root(
     def at(u: Array) -> Array:
         return mean + spread * jnp.sinh(u)
 
-    low, high = _enclose(lambda u: rising(at(u)), jnp.full_like(mean, FARTHEST))
+    low, high = _enclose(lambda u: gap(at(u)), jnp.full_like(mean, FARTHEST))
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
     return (at(0.5 * (low + high)),)
@@ -107,8 +119,7 @@ class _Search(NamedTuple):
     opposite: tuple[Array, Array]
     before: tuple[Array, Array]
     is_low: Array
-    """Whether the latest point lies below the root. Kept, because XLA may compute a value once for
-    its sign and once to be kept, and round differently."""
+    """Whether the latest point lies below the root."""
     num_steps: Array
 
     @property
@@ -116,8 +127,8 @@ class _Search(NamedTuple):
         return jnp.abs(self.latest[0] - self.opposite[0])
 
 
-def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, Array]:
-    """Two points next to each other: the last where `rising` is negative, and the first where not.
+def _enclose(gap: Gap, farthest: Array) -> tuple[Array, Array]:
+    """Two points next to each other: the last where the gap is negative, and the first where not.
 
     Chandrupatla's method (1997): a step of inverse quadratic interpolation wherever three points
     say that it is safe, else a bisection. A smooth distribution takes one or two dozen evaluations,
@@ -146,8 +157,7 @@ def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, 
         share = jnp.where((fa == 0) | (fb == 0), jnp.where(is_new, near, 0.5), share)
         margin = jnp.minimum(least(search) / search.width, 0.5)
         x = a + jnp.clip(share, margin, 1 - margin) * (b - a)
-        fx = rising(x)
-        is_low = fx < 0
+        fx, is_low = gap(x)
         same_side = is_low == search.is_low
         opposite, before = (
             jax.tree.map(lambda one, other: jnp.where(same_side, one, other), *pair)
@@ -155,7 +165,7 @@ def _enclose(rising: Callable[[Array], Array], farthest: Array) -> tuple[Array, 
         )
         return _Search((x, fx), opposite, before, is_low, search.num_steps + 1)
 
-    ends = [(end, rising(end)) for end in (-farthest, farthest)]
+    ends = [(end, gap(end)[0]) for end in (-farthest, farthest)]
     is_low = jnp.ones(farthest.shape, bool)
     # There is no third point yet, so that `place` is no number and the first step a bisection.
     first = _Search(ends[0], ends[1], ends[1], is_low, jnp.zeros((), jnp.int32))

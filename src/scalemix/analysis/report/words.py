@@ -8,8 +8,8 @@ def describe_network(posterior: Posterior) -> str:
     """What the networks are."""
     model = posterior.model
     layers = [f"{site.shape[1]} → {site.shape[0]}" for site in model.sites if len(site.shape) == 2]
-    kind = type(model.network).__name__
-    kind = {"ResNet": "a residual network", "MLP": "a multilayer perceptron"}.get(kind, kind)
+    network = type(model.network)
+    kind = getattr(network, "summary", f"a network of the class {network.__name__}")
     members = len(posterior.members)
     start = "It is"
     if members > 1:
