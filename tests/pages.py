@@ -19,8 +19,10 @@ import jax
 
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```\n(?:\n```text\n(?P<shown>.*?)```\n)?", re.DOTALL)
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
-# Machines and compilers round differently, and a fit makes more of it. What a page shows is held to
-# this share of a number, and so many units of its last digit.
+# The tests compile without optimisation, and so round otherwise than the programs that a page was
+# written with. Over a fit of thousands of steps that was seen to change numbers by a tenth to a
+# half. So these bounds, a share of the number and units of its last digit, tell a wrong word, a
+# wrong shape and a wrong order of magnitude, and no more.
 SHARE, UNITS = 0.5, 3
 TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<space>\s+)|(?P<number>{NUMBER.pattern})|.")
 END = "-- end of a block --"

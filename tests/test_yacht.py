@@ -9,9 +9,7 @@ import scalemix as sx
 NUM_SPLITS = 4
 
 
-@pytest.mark.parametrize(
-    "objective", ["lower_bound", pytest.param("tail_adaptive", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("objective", ["lower_bound", "tail_adaptive"])
 def test_dropout_on_yacht_stands_where_the_literature_has_it(objective):
     data = sx.data.load("yacht")
     pairs = sx.data.splits(len(data.y))[:NUM_SPLITS]

@@ -40,8 +40,3 @@ def as_plain_numbers(settings: Any) -> None:
         value = getattr(settings, field.name)
         if isinstance(value, np.generic):
             object.__setattr__(settings, field.name, value.item())
-
-
-def is_number(value: Any) -> bool:
-    """Whether something is a plain real number; a truth value is not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -50,7 +50,8 @@ def test_the_first_split_of_yacht():
 
 
 @pytest.mark.skipif(
-    not PUBLISHED.is_dir(), reason="the published files are not beside the checkout"
+    not PUBLISHED.is_dir(),
+    reason="needs the published splits in ../shared/uci (PROVENANCE.md says where they are from)",
 )
 @pytest.mark.parametrize("name", SIZES)
 def test_data_and_splits_are_the_published_ones(name):

@@ -220,7 +220,6 @@ def test_settings_are_those_that_count():
 
 
 def test_chains_are_half_spent_on_adapting():
-    pytest.importorskip("blackjax")
     method = build_method(Recipe(inference="mcmc", num_members=3, max_steps=4_000), 60)
     assert isinstance(method, sx.MCMC)
     assert (method.num_chains, method.num_warmup, method.sampler) == (3, 2_000, "mclmc")
@@ -230,7 +229,6 @@ def test_chains_are_half_spent_on_adapting():
 
 @pytest.mark.filterwarnings("ignore:The chains disagree")
 def test_mcmc_samples_what_is_asked_for():
-    pytest.importorskip("blackjax")
     recipe = Recipe(inference="mcmc", hidden=(4,), num_members=2, max_steps=400)
     posterior = recipe.fit(X, Y, key=KEY).posterior
     assert np.corrcoef(posterior.predict(X).mean, Y)[0, 1] > 0.9

@@ -1,7 +1,9 @@
 """Every engine passes these unasked."""
 
+import dataclasses
 import functools
 import inspect
+import re
 import warnings
 from typing import get_args
 
@@ -234,3 +236,21 @@ def test_methods_of_two_kinds_do_not_run_together():
     chains = [CASES["mclmc"].method, CASES["nuts"].method]
     with pytest.raises(ValueError, match="same settings: method 1 differs from method 0"):
         sx.fit_many(model(CASES["em"].prior), [X, X], [Y, Y], chains, keys=jax.random.split(KEY, 2))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        c
+        for c in vars(inference).values()
+        if inspect.isclass(c) and issubclass(c, inference.Training) and c is not inference.Training
+    ],
+)
+def test_settings_of_all_training_are_explained_in_one_way(kind):
+    def explained(documented, name):
+        entry = re.search(rf"^{name} : .*(?:\n    .*)+", inspect.getdoc(documented), re.MULTILINE)
+        assert entry is not None, name
+        return entry[0]
+
+    for field in dataclasses.fields(inference.Training):
+        assert explained(kind, field.name) == explained(inference.Training, field.name)

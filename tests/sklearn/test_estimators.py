@@ -281,7 +281,8 @@ def test_searches_and_cross_validation(regressor):
 
 
 def test_feature_names_are_kept():
-    pandas = pytest.importorskip("pandas")
+    import pandas
+
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     estimator = ScaleMixRegressor(**QUICK).fit(frame, pandas.Series(Y))
     assert estimator.feature_names_in_.tolist() == ["a", "b", "c"]

@@ -1,6 +1,5 @@
 """Data as they come, checked, scaled and split for the loop."""
 
-import warnings
 from typing import Any, Literal
 
 import jax
@@ -8,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from scalemix._warnings import warn
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
 from scalemix.data.reader import Reader
@@ -77,11 +77,10 @@ def _warn_of_frozen_readers(reader: Reader, x: np.ndarray) -> None:
     """Warn if a frozen layer, trained on a table as it is, would now see it standardised."""
     frozen = reader.frozen_readers(jax.ShapeDtypeStruct(x.shape[1:], reader.dtype))
     if frozen:
-        warnings.warn(
+        warn(
             f"{frozen[0]!r} is frozen and reads x, whose columns are standardised first. If it was "
             f"trained on x as it is, pass standardize='target' (or False), and x as it was then.",
             InputWarning,
-            stacklevel=4,
         )
 
 
@@ -93,12 +92,11 @@ def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
     lost = np.flatnonzero(steps > COARSEST * scaling.x_scale)
     if lost.size:
         column = int(lost[0])
-        warnings.warn(
+        warn(
             f"Column {column} of x has the mean {scaling.x_mean[column]:g} and the spread "
             f"{scaling.x_scale[column]:g}, and comes in single precision, which goes in steps of "
             f"{steps[column]:g} there. Pass x as a NumPy array in double precision.",
             InputWarning,
-            stacklevel=4,
         )
 
 

@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from scalemix._random import check_key, check_keys
 from scalemix.data.preparation import Standardize, prepare
 from scalemix.fitting.progress import bar
-from scalemix.inference.checkpoint import warn_if_none
+from scalemix.inference.checkpoint import check_files
 from scalemix.inference.driver import Control
 from scalemix.inference.method import Method, Problem
 from scalemix.model.model import Model
@@ -210,12 +210,11 @@ def check_method(method: Any, model: Any) -> None:
 
 
 def check_resume(checkpoint: str | Path | None, resume: bool, *others: str | Path) -> None:
-    """Raise `ValueError` if there is no path to resume from, and warn if there is no file.
+    """Raise `ValueError` if a file of the run cannot be used, or if none is named to resume from.
 
-    `others` are further files of the same run, any of which is enough.
+    `others` are further files of the same run, any of which is enough to resume.
     """
-    if not resume:
-        return
-    if checkpoint is None:
+    if checkpoint is not None:
+        check_files([Path(path) for path in (checkpoint, *others)], resume)
+    elif resume:
         raise ValueError("resume=True continues from a file: give checkpoint= its path.")
-    warn_if_none([Path(path) for path in (checkpoint, *others)])

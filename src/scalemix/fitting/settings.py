@@ -43,6 +43,8 @@ MANY_ROWS = 5000
 # Steps of training for few and for many rows, unless told otherwise.
 STEPS: dict[str, tuple[int, int]] = {"em": (14_000, 17_000), "noise": (8_000, 10_000)}
 CHAIN_STEPS = 4_000
+# Rows in a step of training, for few and for many rows.
+BATCH_SIZES = (64, 128)
 # The least noise of a real target, where only one value is used.
 ONE_FLOOR = 1e-3
 
@@ -116,8 +118,8 @@ class RecipeSettings:
         default=None,
         metadata=_setting(
             Count(may_be_open=True),
-            "How many networks the ensemble has; for MCMC, how many chains run. By default 16 "
-            "for EM, and 8 otherwise.",
+            f"How many networks the ensemble has; for MCMC, how many chains run. By default "
+            f"{ENSEMBLE_SIZE['em']} for EM, and {ENSEMBLE_SIZE['noise']} otherwise.",
         ),
     )
     num_trial_members: int = dataclasses.field(
@@ -131,17 +133,18 @@ class RecipeSettings:
         default=None,
         metadata=_setting(
             Count(may_be_open=True),
-            "Steps of training; for MCMC, steps of each chain, the first half of which adapt "
-            "the sampler. By default 14,000 for EM and 8,000 for noise training (17,000 and "
-            "10,000 for more than 5,000 rows), and 4,000 for MCMC.",
+            f"Steps of training; for MCMC, steps of each chain, the first half of which adapt "
+            f"the sampler. By default {STEPS['em'][0]:,} for EM and {STEPS['noise'][0]:,} for "
+            f"noise training ({STEPS['em'][1]:,} and {STEPS['noise'][1]:,} for more than "
+            f"{MANY_ROWS:,} rows), and {CHAIN_STEPS:,} for MCMC.",
         ),
     )
     batch_size: int | None = dataclasses.field(
         default=None,
         metadata=_setting(
             Count(may_be_open=True),
-            "Rows in a step of training. By default 64, and 128 for more than 5,000 rows. "
-            "Chains use all rows.",
+            f"Rows in a step of training. By default {BATCH_SIZES[0]}, and {BATCH_SIZES[1]} for "
+            f"more than {MANY_ROWS:,} rows. Chains use all rows.",
         ),
     )
     learning_rate: float = dataclasses.field(
@@ -162,9 +165,9 @@ class RecipeSettings:
         default="auto",
         metadata=_setting(
             Positive(may_be_auto=True),
-            'The least noise of a real target, in standard deviations of it. With "auto", '
-            "held-out rows choose for EM, and it is 0.001 otherwise. Classes have no such "
-            "noise.",
+            f'The least noise of a real target, in standard deviations of it. With "auto", '
+            f"held-out rows choose for EM, and it is {ONE_FLOOR:g} otherwise. Classes have no such "
+            f"noise.",
         ),
     )
     objective: Objective = dataclasses.field(
@@ -208,7 +211,7 @@ class RecipeSettings:
         steps = self.max_steps or STEPS[self.inference][many]
         return {
             "steps": steps,
-            "batch_size": self.batch_size or (128 if many else 64),
+            "batch_size": self.batch_size or BATCH_SIZES[many],
             "learning_rate": self.learning_rate,
             # Often enough for a bar that moves, seldom enough to cost nothing.
             "chunk_steps": min(500, steps),

@@ -6,7 +6,6 @@ The header holds the digest of each setting, and the versions that the file was 
 
 import contextlib
 import json
-import warnings
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from scalemix._files import replacing
 from scalemix._versions import in_words, versions
+from scalemix._warnings import warn
 
 FORMAT = "scalemix checkpoint"
 VERSION = 3
@@ -38,14 +38,17 @@ class ResumeWarning(UserWarning):
     """
 
 
-def warn_if_none(paths: Sequence[Path]) -> None:
-    """Warn that a run starts from the beginning if none of the files to resume from exists."""
-    if not any(path.exists() for path in paths):
-        warnings.warn(
+def check_files(paths: Sequence[Path], resume: bool) -> None:
+    """Raise `ValueError` if one of a run's files cannot be used; warn if none is there to resume.
+
+    The run itself would find the last of them only when it gets there.
+    """
+    there = [path for path in paths if can_resume(path, resume)]
+    if resume and not there:
+        warn(
             f"resume=True, but there is no checkpoint {paths[0]}: the run starts from the "
             f"beginning.",
             ResumeWarning,
-            stacklevel=5,
         )
 
 
@@ -175,11 +178,10 @@ def _compare(
             f"was begun: make sure that they are the same."
         )
     if changed or version < VERSION:
-        warnings.warn(
+        warn(
             f"{path}: {told} The run goes on from there, but need not be bit for bit the one that "
             f"was not interrupted.",
             ResumeWarning,
-            stacklevel=2,
         )
 
 

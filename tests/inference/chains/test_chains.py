@@ -81,9 +81,7 @@ def test_chains_are_saved_and_loaded(tmp_path):
     assert str(posterior.diagnostics()) == str(loaded.diagnostics())
 
 
-@pytest.mark.parametrize(
-    "training", [pytest.param(sx.NoiseTraining, marks=pytest.mark.slow), sx.VariationalEM]
-)
+@pytest.mark.parametrize("training", [sx.NoiseTraining, sx.VariationalEM])
 def test_chains_start_where_different_fits_ended(training):
     prior = sx.ARD(sx.InverseGamma(3.0, 3.0))
     model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), prior, GAUSSIAN)

@@ -275,7 +275,7 @@ def test_the_relevant_inputs_of_friedman_lead():
     assert relevance[:5].min() > 10 * relevance[5:].max()
 
 
-@pytest.mark.parametrize("kind", [sx.ADD, pytest.param(sx.ARDADD, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kind", [sx.ADD, sx.ARDADD])
 def test_layers_that_are_not_needed_switch_off(kind):
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, size=(200, 2))

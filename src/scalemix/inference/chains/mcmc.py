@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._parameters import as_plain_numbers, is_number
+from scalemix._parameters import as_plain_numbers
 from scalemix._random import side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Data, stack
+from scalemix.data.values import is_number
 from scalemix.inference.chains import gibbs
 from scalemix.inference.chains import loop as chains_loop
 from scalemix.inference.chains.chain import Chain, ChainState

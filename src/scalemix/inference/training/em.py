@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._parameters import is_number
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
+from scalemix.data.values import is_number
 from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import lower_bound
 from scalemix.inference.training.scales import (
@@ -95,21 +95,27 @@ class VariationalEM(Training):
     epochs : float, optional
         The length of training in passes over the data.
     batch_size : int or None, default 32
-        The number of rows in each step; `None` takes all.
+        The number of rows in each step. `None` takes all rows in every step.
     learning_rate : float or optax.Schedule, default 1e-2
-        Adam's rate, which falls to zero along a cosine, or a schedule of one's own.
+        Adam's rate, which falls to zero along a cosine. A schedule is taken as it is. Must be left
+        alone where `optimizer` is given.
     optimizer : optax.GradientTransformation, optional
-        An optimiser in place of Adam, with a rate of its own.
+        An optimiser in place of Adam. It brings a learning rate of its own.
     validation_fraction : float, default 0.0
-        The share of the rows to hold out, to keep the best state and to stop early.
+        The share of the rows to hold out. The state that scores best on them is kept, and training
+        stops early when no better one comes.
     patience : int, default 10
-        The number of chunks without a better held-out score after which training stops.
+        The number of chunks without a better score after which training stops. Counts only with
+        `validation_fraction`.
     chunk_steps : int, default 200
-        The number of steps between two looks at the run.
+        The number of steps that run on the device before Python looks in: to score held-out rows,
+        report progress and write checkpoints. The weights that come out do not depend on it unless
+        rows are held out.
     num_members : int, default 1
-        The size of the ensemble.
+        The size of the ensemble. Its members run side by side and predictions mix them. The first
+        starts from the network as given, the others from the same values in another order.
     stream_above : int, default 2 GiB
-        Data of more bytes than this go to the device chunk by chunk.
+        Data of more bytes than this stay in host memory and go to the device chunk by chunk.
 
     See Also
     --------

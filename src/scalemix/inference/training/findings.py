@@ -5,11 +5,11 @@ still return a posterior that predicts. What gives it away is that it explains t
 trained on no better than a constant would.
 """
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
+from scalemix._warnings import warn
 from scalemix.data.batches import Data
 from scalemix.inference.training.loop import Trained
 from scalemix.model.model import Model
@@ -74,11 +74,10 @@ def warn_of_useless_fits(
         weight = data[which * len(gain)].weight
         if weight.sum() < LIGHT * len(weight):
             how += f". The weights of its {len(weight)} rows add up to {weight.sum():.3g} only"
-        warnings.warn(
+        warn(
             f"{where} {how}{_what_is_off(posterior, useless)}. Unless the inputs say nothing about "
             f"the target, try {first}{remedies}.",
             UselessFitWarning,
-            stacklevel=5,
         )
 
 

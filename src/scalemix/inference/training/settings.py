@@ -8,10 +8,11 @@ import jax
 import numpy as np
 import optax
 
-from scalemix._parameters import as_plain_numbers, is_number
+from scalemix._parameters import as_plain_numbers
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.data.preparation import hold_out
+from scalemix.data.values import is_number
 from scalemix.inference.digests import SameCode, by_what_it_does
 from scalemix.inference.driver import Control
 from scalemix.inference.method import Method, Outcome, Problem

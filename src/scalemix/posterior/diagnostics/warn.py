@@ -1,9 +1,8 @@
 """Warnings about chains that a fit has just run."""
 
-import warnings
-
 import numpy as np
 
+from scalemix._warnings import warn
 from scalemix.posterior.diagnostics import samples
 from scalemix.posterior.diagnostics.convergence import FEWEST_SAMPLES, find_rhat
 from scalemix.posterior.posterior import Posterior
@@ -34,7 +33,7 @@ def warn_if_chains_disagree(posterior: Posterior) -> None:
     rhat = find_rhat(samples.outputs(networks, networks.probes))
     worst = float(np.nanmax(rhat)) if np.isfinite(rhat).any() else 1.0
     if worst > LARGEST_RHAT:
-        warnings.warn(
+        warn(
             f"The chains disagree: R-hat of the network's outputs at training inputs is up to "
             f"{worst:.2f}, and should be below {LARGEST_RHAT}. Predictions average over all "
             f"chains, as an ensemble's do, but are not yet the posterior's. What helps, as far as "
@@ -43,7 +42,6 @@ def warn_if_chains_disagree(posterior: Posterior) -> None:
             f"training), and a posterior that is easier to sample (a smaller network, a prior with "
             f"lighter tails). print(posterior.diagnostics()) says more.",
             ConvergenceWarning,
-            stacklevel=5,
         )
 
 
@@ -56,12 +54,11 @@ def warn_if_diverged(posterior: Posterior) -> None:
     if np.isnan(energy).all() or not diverged.any():
         return
     by_chain = ", ".join(map(str, diverged.sum(axis=1).tolist()))
-    warnings.warn(
+    warn(
         f"{diverged.sum()} of {diverged.size} transitions after the warm-up diverged (by chain: "
         f"{by_chain}): where the posterior is narrow, steps were too long to follow it, and the "
         f"samples miss a part of it. What helps, as far as it is not done already: shorter steps "
         f"(a target_acceptance of 0.95 or more), parametrization='expanded', or a prior with "
         f"lighter tails.",
         ConvergenceWarning,
-        stacklevel=5,
     )
