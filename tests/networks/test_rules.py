@@ -1,5 +1,7 @@
 """Every layer rule passes these unasked: one row a layer."""
 
+import dataclasses
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,6 +27,13 @@ class Gate(eqx.Module):
         return (self.matrix @ x) * jax.nn.sigmoid(self.gate @ x)
 
 
+class Cubed(eqx.nn.Linear):
+    """A dense layer that does more than add a bias, so that its output cannot be scaled."""
+
+    def __call__(self, x):
+        return super().__call__(x) ** 3
+
+
 @pytest.fixture(autouse=True)
 def _registered():
     def rule(field):
@@ -33,6 +42,8 @@ def _registered():
             expand=lambda layer, scales: scales[None, :],
             scale_input=None,
             weight=field,
+            num_outputs=lambda layer: getattr(layer, field).shape[0],
+            expand_outputs=lambda layer, scales: scales[:, None],
         )
 
     sx.networks.register(Gate, rule("matrix"), rule("gate"))
@@ -49,6 +60,7 @@ LAYERS = {
     "Conv2d grouped": (lambda: eqx.nn.Conv2d(4, 6, 3, groups=2, key=KEY), (4, 5, 5)),
     "Conv2d depthwise": (lambda: eqx.nn.Conv2d(3, 6, 3, groups=3, key=KEY), (3, 5, 5)),
     "Conv3d": (lambda: eqx.nn.Conv3d(2, 3, 2, key=KEY), (2, 4, 4, 4)),
+    "Linear with a call of its own": (lambda: Cubed(3, 4, key=KEY), (3,)),
     "Gate": (lambda: Gate(jnp.ones((4, 3)), jnp.ones((4, 3))), (3,)),
 }
 
@@ -61,7 +73,17 @@ def test_every_rule_has_a_row():
         assert any(issubclass(b, layer_type) for b in built), layer_type
 
 
-@pytest.mark.parametrize("groups", [("unit",), ("weight",), ("layer",), ("unit", "layer")])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        ("unit",),
+        ("weight",),
+        ("layer",),
+        ("unit", "layer"),
+        ("output",),
+        ("output", "unit", "layer"),
+    ],
+)
 @pytest.mark.parametrize("name", LAYERS)
 def test_scaling_the_input_is_scaling_the_weight(name, groups):
     build, shape = LAYERS[name]
@@ -149,6 +171,67 @@ def test_a_row_holds_the_outgoing_weights_of_one_unit(name):
         assert not np.allclose(layer(changed), layer(x))
 
 
+@pytest.mark.parametrize("name", LAYERS)
+def test_the_weights_of_an_output_lead_to_it_alone(name):
+    build, shape = LAYERS[name]
+    layer, x = build(), jax.random.normal(KEY, shape)
+    for site in sx.networks.find_sites(layer):
+        scales = jnp.ones(site.num_outputs).at[-1].set(0.0)
+        silent = put_scales(layer, (site,), {site.name: {"output": scales}})
+        here, there = silent(x), silent(x + 1.0)
+        before = layer(x)
+        if site.num_outputs > 1:
+            np.testing.assert_allclose(here[:-1], before[:-1], rtol=1e-5, atol=1e-6)
+            here, there, before = here[-1], there[-1], before[-1]
+        assert not np.allclose(here, before)
+        if isinstance(layer, Gate):
+            continue
+        # Whatever the input, what is left of the output is its bias.
+        np.testing.assert_array_equal(here, there)
+
+
+def test_scales_of_outputs_copy_no_weight_for_each_example():
+    layer = eqx.nn.Linear(3, 4, key=KEY)
+    sites = sx.networks.find_sites(layer)
+
+    def batch(scales, x):
+        return jax.vmap(lambda s, row: put_scales(layer, sites, {"network": {"output": s}})(row))(
+            scales, x
+        )
+
+    program = str(jax.make_jaxpr(batch)(jnp.ones((50, 4)), jnp.ones((50, 3))))
+    assert "[50,4,3]" not in program.replace(" ", "")
+
+
+def test_a_rule_without_outputs_is_told_when_they_are_asked_for():
+    layer = Transposed(jax.random.normal(KEY, (3, 2)))
+    rows = sx.networks.LayerRule(
+        lambda layer: layer.kernel.shape[0], lambda _, s: s[:, None], weight="kernel"
+    )
+    try:
+        sx.networks.register(Transposed, rows)
+        with pytest.raises(ValueError, match=r"Scales by output on 'network': the rule for Trans"):
+            sx.Model(layer, sx.ARD(sx.Bernoulli(0.5), by="output"), sx.likelihoods.Categorical(2))
+        outputs = dataclasses.replace(
+            rows, num_outputs=lambda _: 3, expand_outputs=lambda _, s: s[None, :]
+        )
+        sx.networks.register(Transposed, outputs)
+        with pytest.raises(ValueError, match=r"expand_outputs must turn the scales of 3 outputs"):
+            sx.networks.find_sites(layer)
+        with pytest.raises(ValueError, match="num_outputs and expand_outputs go together"):
+            sx.networks.register(Transposed, dataclasses.replace(outputs, num_outputs=None))
+        wrong = dataclasses.replace(
+            outputs,
+            num_outputs=lambda _: 2,
+            scale_output=lambda layer, scales, product: product * scales**2,
+        )
+        sx.networks.register(Transposed, wrong)
+        with pytest.raises(ValueError, match="not the same as scaling the outputs of 'kernel'"):
+            sx.networks.check_rule(layer, jnp.ones(3))
+    finally:
+        del RULES[Transposed]
+
+
 def test_other_attributes_pass_through():
     layer = eqx.nn.Linear(3, 4, key=KEY)
     sites = sx.networks.find_sites(layer)
@@ -175,3 +258,6 @@ def test_impossible_registrations_are_refused():
     other = sx.networks.LayerRule(rule.num_rows, rule.expand, weight="other")
     with pytest.raises(ValueError, match="scale_input=None"):
         sx.networks.register(Gate, rule, other)
+    rules = [dataclasses.replace(r, scale_input=None) for r in (rule, other)]
+    with pytest.raises(ValueError, match="scale_output=None"):
+        sx.networks.register(Gate, *rules)

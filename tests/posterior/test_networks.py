@@ -77,7 +77,7 @@ def test_masked_rows_are_certainly_zero_and_others_as_they_were(networks):
             posterior(networks, history=CHAIN_HISTORY).prune(mask_only=True)
         return
     keep = {s.name: np.arange(s.num_rows) % 2 == 0 for s in networks.model.sites}
-    masked = networks.masked(keep)
+    masked = networks.masked({name: {"unit": rows} for name, rows in keep.items()})
     assert type(masked) is type(networks)
     before, after = (
         drawn_weights(one, jnp.arange(3), jax.random.split(KEY, 3)) for one in (networks, masked)

@@ -2,6 +2,7 @@
 
 from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
+from scalemix.model.assignment import check_groups
 from scalemix.model.inputs import check_outputs, find_input
 from scalemix.model.model import Model
 from scalemix.networks.sites import find_sites, path_name
@@ -29,6 +30,7 @@ def assemble(
                 f"be put on (those are {', '.join(names) or 'none'}). A layer type of your own "
                 f"needs its rule here too: see networks.register."
             )
+    check_groups(structures, sites)
     input_like = find_input(network, sites, example)
     if input_like is not None:
         check_outputs(network, likelihood, input_like)

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import jax
 import jax.numpy as jnp
 
+from scalemix.networks.groups import GROUPS
 from scalemix.networks.sites import Site
-from scalemix.structures import ARD, Structure
+from scalemix.structures import ARD, ARDADD, Structure
 
 Prior = Structure | Mapping[str, Structure | None]
 """One structure for all layers, or structures by patterns of layer names."""
@@ -44,7 +45,8 @@ def assign(
                     f"network has a path around it. Use ARD, or a network with skip connections. "
                     f"Layers: {names}."
                 )
-            ard = ARD(prior.mixture, scale=prior.scale)
+            by = prior.by if isinstance(prior, ARDADD) else "unit"
+            ard = ARD(prior.mixture, scale=prior.scale, base=prior.base, by=by)
             assigned = {name: prior if name in around else ard for name in assigned}
     else:
         raise ValueError(
@@ -61,6 +63,14 @@ def assign(
             f"input. Use ARD there, or add a skip connection. Layers: {names}."
         )
     return assigned
+
+
+def check_groups(structures: dict[str, Structure], sites: tuple[Site, ...]) -> None:
+    """Raise `ValueError` if a layer's rule does not know the scales that its structure has."""
+    for site in sites:
+        if site.name in structures:
+            for group in structures[site.name].groups:
+                GROUPS[group].shape(site)
 
 
 def check_parameters(structures: dict[str, Structure]) -> None:

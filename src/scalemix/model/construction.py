@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
-from scalemix.model.assignment import Prior, assign, check_parameters
+from scalemix.model.assignment import Prior, assign, check_groups, check_parameters
 from scalemix.model.inputs import check_outputs, find_input
 from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
 from scalemix.networks.paths import bypassed_sites
@@ -64,5 +64,6 @@ def find_parts(
     not_learning = [site.name for site in sites if site not in learning]
     structures = assign(prior, learning, bypassed, frozen=not_learning)
     check_parameters(structures)
+    check_groups(structures, sites)
     under = tuple(site for site in sites if site.name in structures)
     return Parts(structures, under, input_like, names)

@@ -34,6 +34,8 @@ class Description:
     frozen: tuple[str, ...] = ()
     one_scale: tuple[str, ...] = ()
     """Sites with a single input unit, where a scale for each unit is one scale for all."""
+    one_output: tuple[str, ...] = ()
+    """Sites with a single output, where a scale for each output is one scale for all."""
 
     def __str__(self) -> str:
         head = ("site", "layer", "shape", "structure", "mixture", "scale", "scales")
@@ -53,6 +55,12 @@ class Description:
                 f"input: it selects nothing there, and switches all of it off or none. Give this "
                 f"layer DropConnect, or no prior."
             )
+        for name in self.one_output:
+            lines.append(
+                f"warning: {name!r} has one output, so that one scale by output covers the whole "
+                f"layer, and switches all of it off or none. Give this layer by='unit', or no "
+                f"prior."
+            )
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -70,6 +78,9 @@ def describe(
         without_prior=tuple(name for name in names if name not in known),
         frozen=frozen,
         one_scale=tuple(p.name for p in priors if p.site.num_rows == 1 and "unit" in p.groups),
+        one_output=tuple(
+            p.name for p in priors if p.site.num_outputs == 1 and "output" in p.groups
+        ),
     )
 
 
@@ -83,7 +94,7 @@ def _row(prior: SitePrior) -> SiteRow:
         site=site.name,
         layer=site.layer_type,
         shape=site.shape,
-        structure=type(structure).__name__,
+        structure=structure.title,
         mixture=", ".join(dict.fromkeys(mixtures)),
         scale=f"{scale:g}" if isinstance(scale, float) else eqx.tree_pformat(scale),
         num_scales=sum(prior.num_scales.values()),

@@ -21,24 +21,35 @@ class Group:
 
     shape: Callable[[Site], tuple[int, ...]]
     """site -> the shape of its scales."""
-    to_rows: Callable[[Site, Array], Array] | None
-    """(site, scales) -> the scale of each row, or one number for all of them. `None` where the
-    weights of a row have different scales."""
     take: Callable[[Any, Any, Any], Any]
     """(scales, rows, outputs) -> the scales of a dense layer that keeps these rows and outputs."""
+    to_rows: Callable[[Site, Array], Array] | None = None
+    """(site, scales) -> the scale of each row, or one number for all of them. `None` where the
+    weights of a row have different scales."""
+    to_outputs: Callable[[Site, Array], Array] | None = None
+    """(site, scales) -> the scale of each output. `None` where the weights of an output have
+    different scales."""
     to_weight: Callable[[Site, Any, Array], Array] | None = None
-    """(site, layer, scales) -> the scales, broadcastable against the weight. Needed only where
-    `to_rows` is `None`: scales of rows reach the weight by the layer's rule."""
+    """(site, layer, scales) -> the scales, broadcastable against the weight. Needed only where both
+    others are `None`: scales of rows and of outputs reach the weight by the layer's rule."""
 
     @property
     def by_row(self) -> bool:
         """Whether all weights of a row share their scale."""
         return self.to_rows is not None
 
+    @property
+    def by_output(self) -> bool:
+        """Whether all weights of an output share their scale, and others need not."""
+        return self.to_outputs is not None
+
     def expand(self, site: Site, layer: Any, scales: Array) -> Array:
         """The scales, broadcastable against the weight."""
         if self.to_weight is not None:
             return self.to_weight(site, layer, scales)
+        if self.by_output:
+            assert site.rule.expand_outputs is not None
+            return site.rule.expand_outputs(layer, self.outputs(site, scales))
         rows = self.rows(site, scales)
         return rows if rows.ndim == 0 else site.rule.expand(layer, rows)
 
@@ -46,6 +57,11 @@ class Group:
         """The scale of each row, or one number for all rows; for groups `by_row`."""
         assert self.to_rows is not None
         return self.to_rows(site, scales)
+
+    def outputs(self, site: Site, scales: Array) -> Array:
+        """The scale of each output; for groups `by_output`."""
+        assert self.to_outputs is not None
+        return self.to_outputs(site, scales)
 
     def scale_input(self, site: Site, scales: Array, x: Array) -> Array:
         """The layer's input with each unit multiplied by the scale of its row."""
@@ -68,6 +84,16 @@ class Group:
         return whole(values)[0]
 
 
+def _num_outputs(site: Site) -> int:
+    if site.num_outputs is None:
+        raise ValueError(
+            f"Scales by output on {site.name!r}: the rule for {site.layer_type} does not say which "
+            f"weights belong to which output. Give its LayerRule num_outputs and expand_outputs, "
+            f"or use by='unit'."
+        )
+    return site.num_outputs
+
+
 UNIT = Group(
     shape=lambda site: (site.num_rows,),
     to_rows=lambda site, scales: scales,
@@ -75,9 +101,13 @@ UNIT = Group(
 )
 WEIGHT = Group(
     shape=lambda site: site.shape,
-    to_rows=None,
     take=lambda scales, rows, outputs: scales[outputs][:, rows],
     to_weight=lambda site, layer, scales: scales,
+)
+OUTPUT = Group(
+    shape=lambda site: (_num_outputs(site),),
+    to_outputs=lambda site, scales: scales,
+    take=lambda scales, rows, outputs: scales[outputs],
 )
 LAYER = Group(
     shape=lambda site: (),
@@ -85,5 +115,10 @@ LAYER = Group(
     take=lambda scales, rows, outputs: scales,
 )
 
-GROUPS: dict[str, Group] = {"unit": UNIT, "weight": WEIGHT, "layer": LAYER}
+GROUPS: dict[str, Group] = {
+    "unit": UNIT,
+    "weight": WEIGHT,
+    "output": OUTPUT,
+    "layer": LAYER,
+}
 """What each name means that structures give their groups."""

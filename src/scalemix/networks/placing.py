@@ -1,5 +1,6 @@
 """Puts weights and scales into a network. The network given stays as it is; a new one is made."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -74,21 +75,35 @@ def with_weight(layer: Any, site: Site, weight: Array) -> Any:
     return eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
 
 
+def _without_bias(layer: Any, name: str) -> Any:
+    """The layer with a bias of zero, if it has one."""
+    bias = getattr(layer, name, None)
+    if bias is None:
+        return layer
+    return eqx.tree_at(lambda node: getattr(node, name), layer, jnp.zeros_like(bias))
+
+
 def _scale_layer(site: Site, layer: Any, scales: dict[str, Array]) -> Any:
-    # Scales of rows act on the layer's input, where the rule knows how; all others on the weight.
-    on_input = site.rule.scale_input is not None
-    of_rows = {name: s for name, s in scales.items() if on_input and GROUPS[name].by_row}
-    of_weights = {name: s for name, s in scales.items() if name not in of_rows}
+    # Scales of rows act on the layer's input and those of outputs on its output, where the rule
+    # knows how; all others act on the weight.
+    on_input, on_output = site.rule.scale_input is not None, site.rule.scale_output is not None
+    around = {
+        name: s
+        for name, s in scales.items()
+        if (on_input and GROUPS[name].by_row) or (on_output and GROUPS[name].by_output)
+    }
+    of_weights = {name: s for name, s in scales.items() if name not in around}
     if of_weights:
         weight = getattr(layer, site.rule.weight) * expand_scales(site, layer, of_weights)
         layer = with_weight(layer, site, weight)
-    if of_rows:
-        layer = ScaledLayer(layer, of_rows, site)
+    if around:
+        layer = ScaledLayer(layer, around, site)
     return layer
 
 
 class ScaledLayer(eqx.Module):
-    """A layer whose input units are multiplied by their scales: `f(h * xi)` in place of `f(h)`.
+    """A layer with scales on its input units, `f(h * xi)` in place of `f(h)`, or on its outputs,
+    `xi * W h + b` in place of `W h + b`.
 
     The weight itself stays shared by all examples, so that a batch in which every example has noise
     of its own is still one matrix product. Code that reads the weight sees the scaled one.
@@ -99,9 +114,20 @@ class ScaledLayer(eqx.Module):
     site: Site = eqx.field(static=True)
 
     def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Any:
+        of_outputs = []
         for group, scale in self.scales.items():
-            x = GROUPS[group].scale_input(self.site, scale, x)
-        return self.layer(x, *args, **kwargs)
+            if GROUPS[group].by_output:
+                of_outputs.append(GROUPS[group].outputs(self.site, scale))
+            else:
+                x = GROUPS[group].scale_input(self.site, scale, x)
+        if not of_outputs:
+            return self.layer(x, *args, **kwargs)
+        rule = self.site.rule
+        assert rule.scale_output is not None
+        product = _without_bias(self.layer, rule.bias)(x, *args, **kwargs)
+        return rule.scale_output(
+            self.layer, math.prod(of_outputs[1:], start=of_outputs[0]), product
+        )
 
     def __getattr__(self, name: str) -> Any:
         # Reached only for names that are not fields of this class.

@@ -1,6 +1,7 @@
 """Finds the weights of any Equinox network that a prior can be put on."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -29,6 +30,9 @@ class Site:
         The shape of the weight.
     num_rows : int
         The number of rows: units of the layer's input.
+    num_outputs : int or None
+        The number of outputs: units of the layer's output, or filters of a convolution; `None`
+        where the rule does not say.
 
     Examples
     --------
@@ -45,6 +49,7 @@ class Site:
     rule: LayerRule
     shape: tuple[int, ...]
     num_rows: int
+    num_outputs: int | None = None
 
     @property
     def weight_path(self) -> tuple[Any, ...]:
@@ -101,20 +106,25 @@ def _site(name: str, path: tuple[Any, ...], layer: Any, rule: LayerRule) -> Site
             f"The rule for {kind} names the weight {rule.weight!r}; layer {name!r} has no array "
             f"of that name (weights tied with eqx.nn.Shared cannot carry a prior)."
         )
-    num_rows = rule.num_rows(layer)
-    try:
-        expanded = jax.eval_shape(
-            rule.expand, layer, jax.ShapeDtypeStruct((num_rows,), weight.dtype)
-        )
-        fits = np.broadcast_shapes(expanded.shape, weight.shape) == weight.shape
-    except (TypeError, ValueError):
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"The rule for {kind} does not fit layer {name!r}: expand must turn the scales of "
-            f"{num_rows} rows into a shape that broadcasts against the weight's, {weight.shape}."
-        )
-    return Site(name, path, kind, rule, weight.shape, num_rows)
+    num_rows, num_outputs = rule.num_rows(layer), None
+
+    def check(which: str, expand: Callable[[Any, Array], Array], num: int, what: str) -> None:
+        try:
+            expanded = jax.eval_shape(expand, layer, jax.ShapeDtypeStruct((num,), weight.dtype))
+            fits = np.broadcast_shapes(expanded.shape, weight.shape) == weight.shape
+        except (TypeError, ValueError):
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"The rule for {kind} does not fit layer {name!r}: {which} must turn the scales of "
+                f"{num} {what} into a shape that broadcasts against the weight's, {weight.shape}."
+            )
+
+    check("expand", rule.expand, num_rows, "rows")
+    if rule.num_outputs is not None and rule.expand_outputs is not None:
+        num_outputs = rule.num_outputs(layer)
+        check("expand_outputs", rule.expand_outputs, num_outputs, "outputs")
+    return Site(name, path, kind, rule, weight.shape, num_rows, num_outputs)
 
 
 def path_name(path: tuple[Any, ...]) -> str:

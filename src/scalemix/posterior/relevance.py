@@ -38,6 +38,9 @@ class Measure(NamedTuple):
         ensemble, or of several chains, there is a leading axis of members or chains.
     layers : dict of str to float
         One number for each layer, by site.
+    outputs : dict of str to numpy.ndarray
+        One number for each output unit, or filter of a convolution, of the sites whose scales are
+        by output; laid out as `units`.
 
     Examples
     --------
@@ -48,6 +51,7 @@ class Measure(NamedTuple):
     inputs: np.ndarray
     units: dict[str, np.ndarray]
     layers: dict[str, float]
+    outputs: dict[str, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,14 +66,18 @@ class Relevance:
         Each hidden unit's share of the prior variance of the layer that reads it, by site.
     layers : dict of str to float
         Each layer's share of the prior variance, per weight.
+    outputs : dict of str to numpy.ndarray
+        Each output's share of the prior variance of its layer, by site, where scales are by output.
     share : Measure
-        The three above, as one.
+        The four above, as one.
     signal_to_noise : Measure
         What is known of the weights against what is not, for inputs, units and layers.
     units_on : dict of str to numpy.ndarray
         Which units are on, by the site that holds their outgoing weights; laid out as `units`.
     layers_on : dict of str to numpy.ndarray
         Which layers are on: one entry for each member of an ensemble, or each chain.
+    outputs_on : dict of str to numpy.ndarray
+        Which outputs are on, of the sites whose scales are by output; laid out as `units`.
     effective_width : dict of str to float
         How many hidden units are on, by the site that holds their outgoing weights.
     effective_depth : float
@@ -96,6 +104,7 @@ class Relevance:
     signal_to_noise: Measure
     units_on: dict[str, np.ndarray]
     layers_on: dict[str, np.ndarray]
+    outputs_on: dict[str, np.ndarray]
     effective_width: dict[str, float]
     effective_depth: float
     threshold: float
@@ -116,6 +125,11 @@ class Relevance:
     def layers(self) -> dict[str, float]:
         """Each layer's share of the prior variance, per weight."""
         return self.share.layers
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray]:
+        """Each output's share of the prior variance of its layer, where scales are by output."""
+        return self.share.outputs
 
     def table(self, names: Sequence[str] | None = None, *, top: int = 20) -> str:
         """A text table of the leading inputs, the most relevant first, and of all layers.
@@ -153,6 +167,10 @@ class Relevance:
         for name, share in self.layers.items():
             on = self.units_on[name]
             units = f"{np.sum(on) / len(self.layers_on[name]):g} of {on.shape[-1]} units on"
+            if name in self.outputs_on:
+                on = self.outputs_on[name]
+                num = f"{np.sum(on) / len(self.layers_on[name]):g}"
+                units += f", {num} of {on.shape[-1]} outputs on"
             off = "" if self.layers_on[name].any() else ", off"
             noise = self.signal_to_noise.layers[name]
             rows.append((name, f"{share:.3f}", f"{noise:.3g}", f"{units}{off}"))
@@ -176,33 +194,46 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
     measured = [measure_sites(part, threshold) for part in parts]
     readers, hidden, remarks = _places(model)
 
-    def collect(by_row: str, whole: str, share: bool) -> Measure:
-        rows = {
-            s.name: np.stack([getattr(m[s.name], by_row) for m in measured]) for s in model.sites
+    def lines(group: str, what: str) -> dict[str, np.ndarray]:
+        return {
+            s.name: np.stack([getattr(m[s.name].lines[group], what) for m in measured])
+            for s in model.sites
+            if group in measured[0][s.name].lines
         }
+
+    def laid_out(lines: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: value if len(measured) > 1 else value[0] for name, value in lines.items()}
+
+    def collect(what: str, share: bool) -> Measure:
+        rows, outputs = lines("unit", what), lines("output", what)
         layers = {
-            s.name: np.array([getattr(m[s.name], whole) for m in measured]) for s in model.sites
+            s.name: np.array([getattr(m[s.name], what) for m in measured]) for s in model.sites
         }
         inputs = np.sum([rows[name] for name in readers] or np.zeros((1, len(measured), 0)), axis=0)
         if share:
             total = sum(layers.values())
             layers = {name: _share(value, total) for name, value in layers.items()}
-            rows = {n: _share(value, value.sum(1, keepdims=True)) for n, value in rows.items()}
+            rows, outputs = (
+                {n: _share(value, value.sum(1, keepdims=True)) for n, value in each.items()}
+                for each in (rows, outputs)
+            )
             inputs = _share(inputs, inputs.sum(1, keepdims=True))
         units = {name: value for name, value in rows.items() if name not in readers}
         return Measure(
             inputs.mean(axis=0),
-            {name: value if len(measured) > 1 else value[0] for name, value in units.items()},
+            laid_out(units),
             {name: float(value.mean()) for name, value in layers.items()},
+            laid_out(outputs),
         )
 
-    rows_on = {s.name: np.stack([m[s.name].rows_on for m in measured]) for s in model.sites}
+    rows_on = lines("unit", "on")
     layers_on = {s.name: np.array([m[s.name].on for m in measured]) for s in model.sites}
     return Relevance(
-        share=collect("row_variance", "variance", True),
-        signal_to_noise=collect("row_ratio", "ratio", False),
-        units_on={n: on if len(measured) > 1 else on[0] for n, on in rows_on.items()},
+        share=collect("variance", True),
+        signal_to_noise=collect("ratio", False),
+        units_on=laid_out(rows_on),
         layers_on=layers_on,
+        outputs_on=laid_out(lines("output", "on")),
         effective_width={
             name: float(on.sum(axis=1).mean())
             for name, on in rows_on.items()

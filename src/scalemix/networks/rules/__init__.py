@@ -1,5 +1,7 @@
 """One short rule for each layer type, and the table of them."""
 
+import dataclasses
+
 import equinox as eqx
 
 from scalemix.networks.rules._rule import LayerRule, along_first_axis
@@ -24,7 +26,8 @@ def register(layer_type: type, *rules: LayerRule) -> None:
         The class of the layer. The rules hold for its subclasses too.
     *rules : LayerRule
         One rule for each weight that the layer holds. Where there are several, each needs
-        `scale_input=None`, for scaling the input would scale all the weights.
+        `scale_input=None`, for scaling the input would scale all the weights; and none has
+        `scale_output`, for the output comes of all of them.
 
     Examples
     --------
@@ -46,10 +49,16 @@ def register(layer_type: type, *rules: LayerRule) -> None:
     names = [rule.weight for rule in rules]
     if len(set(names)) < len(names):
         raise ValueError(f"{layer_type.__name__}: two rules name one weight, {names}.")
-    if len(rules) > 1 and any(rule.scale_input is not None for rule in rules):
+    for name in ("scale_input", "scale_output"):
+        if len(rules) > 1 and any(getattr(rule, name) is not None for rule in rules):
+            raise ValueError(
+                f"{layer_type.__name__} holds several weights, and {name} would scale them all: "
+                f"give each rule {name}=None."
+            )
+    if any((rule.num_outputs is None) != (rule.expand_outputs is None) for rule in rules):
         raise ValueError(
-            f"{layer_type.__name__} holds several weights, and scaling its input would scale them "
-            f"all: give each rule scale_input=None."
+            f"{layer_type.__name__}: num_outputs and expand_outputs go together: give a rule both, "
+            f"or neither."
         )
     RULES[layer_type] = rules
 
@@ -58,5 +67,8 @@ def rules_for(layer: object) -> tuple[LayerRule, ...]:
     """The rules of the layer's type, or of the nearest base class that has any."""
     for base in type(layer).__mro__:
         if base in RULES:
-            return RULES[base]
+            if type(layer).__call__ is base.__call__:
+                return RULES[base]
+            # A call of its own may do more than add a bias to the product.
+            return tuple(dataclasses.replace(rule, scale_output=None) for rule in RULES[base])
     return ()

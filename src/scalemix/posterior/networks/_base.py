@@ -14,6 +14,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.likelihoods import Likelihood
 from scalemix.model.model import Model
+from scalemix.networks.placing import expand_scales
 from scalemix.posterior.history import History
 
 if TYPE_CHECKING:
@@ -189,14 +190,18 @@ class Networks(eqx.Module):
         """Networks of the same kind around this model, with this beside its weights."""
         return type(self)(model)
 
-    def masked(self, keep: dict[str, np.ndarray]) -> "Networks":
-        """Networks whose weights are certainly zero, but for the rows to keep of each site."""
+    def masked(self, keep: dict[str, dict[str, np.ndarray]]) -> "Networks":
+        """Networks whose weights are certainly zero where what they belong to is not kept.
+
+        `keep` says of each scale of a site, by group, whether its weights stay: a mask has the form
+        of scales that are one or zero. A group that is left out stays as it is.
+        """
         model, beside = self.model, self.beside()
 
         def kept(name: str, values: Array) -> Array:
             site = sites[name]
-            rows = jnp.asarray(keep[name], values.dtype)
-            return values * site.rule.expand(site.layer(model.network), rows)
+            kept = {g: jnp.asarray(each, values.dtype) for g, each in keep[name].items()}
+            return values * expand_scales(site, site.layer(model.network), kept)
 
         sites = {site.name: site for site in model.sites}
         weights = {name: kept(name, weight) for name, weight in model.weights.items()}

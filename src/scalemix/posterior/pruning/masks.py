@@ -6,22 +6,24 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.relevance_rule import SiteRelevance, measure_sites
+from scalemix.posterior.relevance_rule import Lines, SiteRelevance, measure_sites
 from scalemix.structures import Structure
 
 
 class Row(NamedTuple):
-    """The outgoing weights of one unit, in one member of an ensemble."""
+    """The outgoing weights of one unit, or those of one output, in one member of an ensemble."""
 
     member: int
     site: str
     row: int
+    group: str = "unit"
 
 
 def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
-    """The rows that are switched off, the least relevant first.
+    """The rows that are switched off, the least relevant first; outputs too, if they have scales.
 
     A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. An
     infinite threshold includes every row there is.
@@ -30,22 +32,23 @@ def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
     for index, networks in enumerate(members):
         sites = measure_sites(networks, threshold)
         for name, site in sites.items():
-            off, ratio = _off(site, networks.model.structures[name], threshold)
-            # Rows that are equally uncertain go by their size, relative to the rest of the layer.
-            size = site.row_variance / max(site.variance, np.finfo(float).tiny)
-            candidates += [
-                (float(ratio[row]), float(size[row]), Row(index, name, row))
-                for row in np.flatnonzero(off).tolist()
-            ]
+            for group, lines in site.lines.items():
+                off, ratio = _off(site, lines, networks.model.structures[name], threshold)
+                # Equally uncertain rows go by their size, relative to the rest of the layer.
+                size = lines.variance / max(site.variance, np.finfo(float).tiny)
+                candidates += [
+                    (float(ratio[row]), float(size[row]), Row(index, name, row, group))
+                    for row in np.flatnonzero(off).tolist()
+                ]
     return [row for *_, row in sorted(candidates)]
 
 
 def _off(
-    site: SiteRelevance, structure: Structure, threshold: float
+    site: SiteRelevance, lines: Lines, structure: Structure, threshold: float
 ) -> tuple[np.ndarray, np.ndarray]:
     everything = math.isinf(threshold)
-    ratio = site.row_ratio
-    off = ~site.rows_on | everything
+    ratio = lines.ratio
+    off = ~lines.on | everything
     # Rows of a layer that is off go with it, whatever the rule says of each of them.
     if structure.needs_path_around or not everything:
         whole = not site.on or everything
@@ -56,11 +59,13 @@ def _off(
 def mask(members: Sequence[Networks], off: Sequence[Row]) -> list[Networks]:
     """Networks in which these rows are zero, and certainly so."""
     masked = []
+    sites = {site.name: site for site in members[0].model.sites}
     for index, networks in enumerate(members):
-        keep = {site.name: np.ones(site.num_rows, bool) for site in networks.model.sites}
+        keep: dict[str, dict[str, np.ndarray]] = {site.name: {} for site in networks.model.sites}
         for row in off:
             if row.member == index:
-                keep[row.site][row.row] = False
+                shape = GROUPS[row.group].shape(sites[row.site])
+                keep[row.site].setdefault(row.group, np.ones(shape, bool))[row.row] = False
         masked.append(networks.masked(keep))
     return masked
 

@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix._types import PyTree
 from scalemix.data.checks import check_inputs
+from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
@@ -120,7 +121,11 @@ def prune(
             mean_change=mean_change(before, under_mask.predict(x)),
             std=(float(np.mean(before.std)), float(np.mean(small.predict(taken).std))),
         )
-    return Pruned(small, dataclasses.replace(report, rows_off=_count_rows(members, off)))
+    counted = {
+        "rows_off": _count(members, off, "unit"),
+        "outputs_off": _count(members, off, "output"),
+    }
+    return Pruned(small, dataclasses.replace(report, **counted))
 
 
 def _check(x: Any, threshold: Any, tolerance: Any, mask_only: bool, drop_inputs: bool) -> None:
@@ -212,8 +217,13 @@ def _report_mask(before: Posterior, after: Posterior) -> Report:
     )
 
 
-def _count_rows(members: list[Networks], off: list[Row]) -> dict[str, tuple[int, int]]:
+def _count(members: list[Networks], off: list[Row], group: str) -> dict[str, tuple[int, int]]:
+    """How many rows, or outputs, of each site are off and how many there are."""
     return {
-        site.name: (sum(row.site == site.name for row in off), site.num_rows * len(members))
-        for site in members[0].model.sites
+        prior.name: (
+            sum(row.site == prior.name and row.group == group for row in off),
+            math.prod(GROUPS[group].shape(prior.site)) * len(members),
+        )
+        for prior in members[0].model.site_priors
+        if group == "unit" or group in prior.groups
     }

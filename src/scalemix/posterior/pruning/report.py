@@ -26,6 +26,8 @@ class Report:
         The layers that are gone, and from how many members.
     rows_off : dict of str to tuple of int
         How many rows of each layer are off, and how many there are, over all members.
+    outputs_off : dict of str to tuple of int
+        The same of outputs, or filters, for the layers whose scales are by output.
     inputs : tuple of int
         The inputs that the network takes, as columns of the `x` that it was fitted to.
     inputs_off : tuple of int
@@ -53,6 +55,7 @@ class Report:
     units: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     rows_off: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
+    outputs_off: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     inputs: tuple[int, ...] = ()
     inputs_off: tuple[int, ...] = ()
     latency: tuple[float, float] | None = None
@@ -81,9 +84,10 @@ class Report:
                 for name, num in self.dropped.items()
             ]
             text.append(f"dropped: {', '.join(gone)}")
-        masked = [f"{n} {off} of {total}" for n, (off, total) in self.rows_off.items() if off]
         # A unit goes only if all that it feeds can do without it.
-        text.append(f"rows of weights set to zero: {', '.join(masked) or 'none'}")
+        text.append(f"rows of weights set to zero: {_listed(self.rows_off)}")
+        if self.outputs_off:
+            text.append(f"outputs of weights set to zero: {_listed(self.outputs_off)}")
         if self.inputs_off:
             text.append(f"inputs not read: {', '.join(map(str, self.inputs_off))}")
         if self.mean_change is not None:
@@ -91,3 +95,8 @@ class Report:
                 f"largest change of the predictive mean: {self.mean_change:.2g} of its spread"
             )
         return "\n".join([*text, *self.notes])
+
+
+def _listed(off: dict[str, tuple[int, int]]) -> str:
+    shown = [f"{name} {num} of {total}" for name, (num, total) in off.items() if num]
+    return ", ".join(shown) or "none"
