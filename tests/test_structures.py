@@ -1,4 +1,5 @@
 import inspect
+from typing import get_args
 
 import equinox as eqx
 import jax
@@ -8,7 +9,7 @@ import pytest
 import scalemix as sx
 from scalemix import structures
 from scalemix.networks.groups import GROUPS
-from scalemix.structures import Structure
+from scalemix.structures import By, Structure
 
 MIXTURE = sx.HalfCauchy(1.0)
 SHAPES = {
@@ -29,8 +30,9 @@ def test_every_structure_has_a_row():
 
 
 def test_every_structure_has_a_sentence_of_its_own():
-    sentences = {structure.summary for structure in SHAPES}
-    assert len(sentences) == len(SHAPES)
+    sentences = {structure(MIXTURE).summary for structure in SHAPES}
+    sentences |= {structure(MIXTURE, by="output").summary for structure in (sx.ARD, sx.ARDADD)}
+    assert len(sentences) == len(SHAPES) + 2
     assert all(sentence.endswith(".") for sentence in sentences)
 
 
@@ -45,6 +47,36 @@ def test_who_shares_a_scale(structure):
 def test_the_layer_may_have_a_mixture_of_its_own():
     layer = sx.InverseGamma(3.0, 3.0)
     assert sx.ARDADD(MIXTURE, layer).groups == {"unit": MIXTURE, "layer": layer}
+
+
+def test_scales_may_go_by_output():
+    (site,) = sx.networks.find_sites(eqx.nn.Linear(5, 3, key=jax.random.key(0)))
+    for structure, others in ((sx.ARD, {}), (sx.ARDADD, {"layer": ()})):
+        prior = structure(MIXTURE, by="output")
+        shapes = {group: GROUPS[group].shape(site) for group in prior.groups}
+        assert shapes == {"output": (3,), **others}
+        assert prior.title == f"{structure.__name__} by output"
+        assert repr(prior) == f"{structure.__name__}(mixture=HalfCauchy(scale=1), by='output')"
+        # Every kind that can be asked for is one that networks know.
+        for by in get_args(By):
+            assert by in GROUPS
+            assert by in structure(MIXTURE, by=by).groups
+        with pytest.raises(
+            ValueError, match=r"by must be one of \('unit', 'output'\), got 'filter'"
+        ):
+            structure(MIXTURE, by="filter")
+
+
+@pytest.mark.parametrize("structure", SHAPES)
+def test_the_base_may_be_another(structure):
+    prior = structure(MIXTURE, base=sx.bases.StudentT(3))
+    assert prior.title == f"{structure.__name__} with a StudentT base"
+    assert prior.base.df == 3.0
+    assert repr(prior).endswith(", base=StudentT(df=3))")
+    # As fits have them, with arrays for numbers.
+    assert "df=" in repr(jax.tree.map(jnp.float32, prior))
+    with pytest.raises(ValueError, match=f"{structure.__name__}: base must be one of"):
+        structure(MIXTURE, base=sx.bases.Laplace)
 
 
 @pytest.mark.parametrize("structure", SHAPES)

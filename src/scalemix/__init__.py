@@ -37,6 +37,7 @@ __all__ = [  # noqa: F405
     "Uniform",
     "UselessFitWarning",
     "VariationalEM",
+    "bases",
     "data",
     "default_candidates",
     "fit",

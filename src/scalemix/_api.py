@@ -1,6 +1,6 @@
 """All public names. `scalemix/__init__.py` imports this when one is first asked for."""
 
-from scalemix import data, likelihoods, metrics, mixtures, networks
+from scalemix import bases, data, likelihoods, metrics, mixtures, networks
 from scalemix.data.preparation import InputWarning
 from scalemix.fitting.candidates import Candidate, default_candidates
 from scalemix.fitting.front_door import fit, fit_many
@@ -58,6 +58,7 @@ __all__ = [
     "Uniform",
     "UselessFitWarning",
     "VariationalEM",
+    "bases",
     "data",
     "default_candidates",
     "fit",

@@ -1,19 +1,30 @@
 """Who shares a scale: a structure gives the scales of a weight matrix, in groups.
 
 A group named `unit` has one scale for each row (a row holds the outgoing weights of one unit),
-`weight` one for each weight, `layer` one for the whole matrix; `networks/groups.py` says how these
-act on a layer. Where a structure has several groups, their scales multiply.
+`output` one for the weights that lead to each output, `weight` one for each weight, `layer` one for
+the whole matrix; `networks/groups.py` says how these act on a layer. Where a structure has several
+groups, their scales multiply. What they multiply is the structure's base.
 """
 
 import abc
-from typing import ClassVar
+import dataclasses
+from typing import Literal, get_args
 
 import equinox as eqx
 
 from scalemix._parameters import Real, as_parameter, require
+from scalemix.bases import Base, Normal
 from scalemix.mixtures import ScaleMixture
 
 __all__ = ["ADD", "ARD", "ARDADD", "DropConnect", "Structure"]
+
+By = Literal["unit", "output"]
+"""Who may share a scale within a layer, but for all of it and for nobody."""
+# The words of summaries.
+SHARING = {
+    "unit": ("that leave a unit", "an input or a unit"),
+    "output": ("that lead to an output", "an output of a layer, or a filter of a convolution,"),
+}
 
 
 class Structure(eqx.Module):
@@ -26,20 +37,33 @@ class Structure(eqx.Module):
     mixture : ScaleMixture
         The distribution of the scales.
     scale : float, default 1.0
-        The standard deviation of the Gaussian that the noise multiplies (`sigma0` in the paper).
-        Infinite means flat: no penalty on the weights, and a prior that cannot be sampled.
+        The scale of what the noise multiplies, its standard deviation where it is Gaussian
+        (`sigma0` in the paper). Infinite means flat: no penalty on the weights, and a prior that
+        cannot be sampled.
+    base : Base, default Normal()
+        The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
     """
-
-    summary: ClassVar[str] = ""
-    """What the structure can switch off, in a sentence for a report."""
 
     mixture: ScaleMixture
     scale: Real = eqx.field(default=1.0, converter=as_parameter, kw_only=True)
+    base: Base = eqx.field(default=Normal(), kw_only=True)
+
+    @property
+    @abc.abstractmethod
+    def summary(self) -> str:
+        """What the structure can switch off, in a sentence for a report."""
 
     @property
     @abc.abstractmethod
     def groups(self) -> dict[str, ScaleMixture]:
         """The mixture of each group of scales, by the group's name."""
+
+    @property
+    def title(self) -> str:
+        """What to call the structure in a table: its class, and what is not as usual in it."""
+        by = [f" by {group}" for group in self.groups if group in SHARING and group != "unit"]
+        base = "" if self.base.quadratic else f" with a {type(self.base).__name__} base"
+        return type(self).__name__ + "".join(by) + base
 
     @property
     def needs_path_around(self) -> bool:
@@ -55,6 +79,26 @@ class Structure(eqx.Module):
                     f"got {mixture!r}."
                 )
         require(self.scale > 0, f"{name}: scale must be positive, got {self.scale}.")
+        if not isinstance(self.base, Base):
+            raise ValueError(
+                f"{name}: base must be one of scalemix.bases, such as Laplace(), got {self.base!r}."
+            )
+
+    def __repr__(self) -> str:
+        # Whatever is as it is by default goes without saying.
+        values = ((f, getattr(self, f.name)) for f in dataclasses.fields(self))
+        shown = [
+            f"{f.name}={value:g}" if isinstance(value, float) else f"{f.name}={value!r}"
+            for f, value in values
+            if not (type(value) is type(f.default) and value == f.default)
+        ]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _check_by(by: By) -> By:
+    if by not in get_args(By):
+        raise ValueError(f"by must be one of {get_args(By)}, got {by!r}.")
+    return by
 
 
 class ARD(Structure):
@@ -65,22 +109,36 @@ class ARD(Structure):
     mixture : ScaleMixture
         The distribution of each unit's scale.
     scale : float, default 1.0
-        The standard deviation of the Gaussian that the noise multiplies; infinite is flat.
+        The scale of what the noise multiplies, its standard deviation where it is Gaussian;
+        infinite is flat.
+    base : Base, default Normal()
+        The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
+    by : {"unit", "output"}, default "unit"
+        Which weights share a scale: those that leave a unit, or an input channel of a convolution;
+        or those that lead to an output, a filter of a convolution. As noise, scales by output
+        multiply what the layer puts out, before the bias.
 
     Examples
     --------
     >>> sx.ARD(sx.HalfCauchy(1.0)).groups
     {'unit': HalfCauchy(scale=1)}
+    >>> sx.ARD(sx.HalfCauchy(1.0), by="output").groups
+    {'output': HalfCauchy(scale=1)}
     """
 
-    summary: ClassVar[str] = (
-        "All weights that leave a unit share one scale (automatic relevance determination), so "
-        "that an input or a unit which the data do not need can be switched off."
-    )
+    by: By = eqx.field(default="unit", static=True, kw_only=True, converter=_check_by)
+
+    @property
+    def summary(self) -> str:
+        which, what = SHARING[self.by]
+        return (
+            f"All weights {which} share one scale (automatic relevance determination), so that "
+            f"{what} which the data do not need can be switched off."
+        )
 
     @property
     def groups(self) -> dict[str, ScaleMixture]:
-        return {"unit": self.mixture}
+        return {self.by: self.mixture}
 
 
 class DropConnect(Structure):
@@ -91,7 +149,10 @@ class DropConnect(Structure):
     mixture : ScaleMixture
         The distribution of each weight's scale.
     scale : float, default 1.0
-        The standard deviation of the Gaussian that the noise multiplies; infinite is flat.
+        The scale of what the noise multiplies, its standard deviation where it is Gaussian;
+        infinite is flat.
+    base : Base, default Normal()
+        The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
 
     Examples
     --------
@@ -99,7 +160,9 @@ class DropConnect(Structure):
     {'weight': Bernoulli(keep=0.9)}
     """
 
-    summary: ClassVar[str] = "Each weight has a scale of its own."
+    @property
+    def summary(self) -> str:
+        return "Each weight has a scale of its own."
 
     @property
     def groups(self) -> dict[str, ScaleMixture]:
@@ -116,7 +179,10 @@ class ADD(Structure):
     mixture : ScaleMixture
         The distribution of each layer's scale.
     scale : float, default 1.0
-        The standard deviation of the Gaussian that the noise multiplies; infinite is flat.
+        The scale of what the noise multiplies, its standard deviation where it is Gaussian;
+        infinite is flat.
+    base : Base, default Normal()
+        The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
 
     Examples
     --------
@@ -124,10 +190,12 @@ class ADD(Structure):
     {'layer': Bernoulli(keep=0.9)}
     """
 
-    summary: ClassVar[str] = (
-        "All weights of a residual layer share one scale (automatic depth determination), so that "
-        "a layer which the data do not need can be switched off."
-    )
+    @property
+    def summary(self) -> str:
+        return (
+            "All weights of a residual layer share one scale (automatic depth determination), so "
+            "that a layer which the data do not need can be switched off."
+        )
 
     @property
     def groups(self) -> dict[str, ScaleMixture]:
@@ -146,7 +214,14 @@ class ARDADD(Structure):
     layer_mixture : ScaleMixture, optional
         The distribution of each layer's scale; that of the units by default.
     scale : float, default 1.0
-        The standard deviation of the Gaussian that the noise multiplies; infinite is flat.
+        The scale of what the noise multiplies, its standard deviation where it is Gaussian;
+        infinite is flat.
+    base : Base, default Normal()
+        The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
+    by : {"unit", "output"}, default "unit"
+        Which weights share a scale: those that leave a unit, or an input channel of a convolution;
+        or those that lead to an output, a filter of a convolution. As noise, scales by output
+        multiply what the layer puts out, before the bias.
 
     Examples
     --------
@@ -154,13 +229,16 @@ class ARDADD(Structure):
     {'unit': HalfCauchy(scale=1), 'layer': Exponential(rate=1)}
     """
 
-    summary: ClassVar[str] = (
-        "Weights share a scale by unit and another by layer, so that units and whole layers which "
-        "the data do not need can be switched off."
-    )
-
     layer_mixture: ScaleMixture | None = None
+    by: By = eqx.field(default="unit", static=True, kw_only=True, converter=_check_by)
+
+    @property
+    def summary(self) -> str:
+        return (
+            f"Weights share a scale by {self.by} and another by layer, so that {self.by}s and "
+            f"whole layers which the data do not need can be switched off."
+        )
 
     @property
     def groups(self) -> dict[str, ScaleMixture]:
-        return {"unit": self.mixture, "layer": self.layer_mixture or self.mixture}
+        return {self.by: self.mixture, "layer": self.layer_mixture or self.mixture}

@@ -394,6 +394,6 @@ class Model(eqx.Module):
         return [site.name for site in readers if path_name(site.weight_path) in self.frozen]
 
     def __repr__(self) -> str:
-        kinds = dict.fromkeys(type(s).__name__ for s in self.structures.values())
+        kinds = dict.fromkeys(s.title for s in self.structures.values())
         network, likelihood = type(self.network).__name__, type(self.likelihood).__name__
         return f"Model({network}, {'/'.join(kinds)} on {len(self.sites)} sites, {likelihood})"

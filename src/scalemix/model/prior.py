@@ -50,6 +50,8 @@ def log_prior(
 
     expanded:      `sum log N(z; 0, s0^2)      + sum log p(xi)`, weights are `z`
     hierarchical:  `sum log N(w; 0, s0^2 xi^2) + sum log p(xi)`, weights are `w = xi z`
+
+    Under another base its density stands in place of the Gaussian.
     """
     scale_log_probs = {
         prior.name: {g: m.log_prob(scales[prior.name][g]) for g, m in prior.groups.items()}

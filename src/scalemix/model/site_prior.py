@@ -5,13 +5,11 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._special import log_normal
 from scalemix.mixtures import ScaleMixture
 from scalemix.networks.groups import GROUPS, UNIT
 from scalemix.networks.placing import expand_scales
@@ -101,7 +99,8 @@ class SitePrior(eqx.Module):
     ) -> Array:
         """A weight given its scales: `z` in the expanded form, `w = xi z` in the hierarchical."""
         self._check_proper()
-        z = self.structure.scale * jax.random.normal(key, self.site.shape, self.weight.dtype)
+        base = self.structure.base.sample(self.site.shape, key=key, dtype=self.weight.dtype)
+        z = self.structure.scale * base
         return z if parametrization == "expanded" else z * self.expand(scales)
 
     def weight_log_prob(
@@ -109,29 +108,60 @@ class SitePrior(eqx.Module):
     ) -> Array:
         """Log density of each weight given its scales.
 
-        expanded:      `log N(z; 0, s0^2)`
-        hierarchical:  `log N(w; 0, s0^2 xi^2)`
+        expanded:      `log p(z / s0) - log s0`
+        hierarchical:  `log p(w / (s0 xi)) - log(s0 xi)`
+
+        `p` is the density of the base, `N(0, 1)` unless the structure says otherwise.
         """
         self._check_proper()
+        base, scale = self.structure.base, self.structure.scale
         if parametrization == "expanded":
-            return log_normal(weight, self.structure.scale)
-        deviation = jnp.abs(self.expand(scales)) * self.structure.scale
+            return base.log_prob(weight / scale) - jnp.log(scale)
+        scale = jnp.abs(self.expand(scales)) * scale
         # A scale of zero leaves no density but a point mass at zero, which counts as log 1.
-        on = deviation > 0
-        slab = log_normal(weight, jnp.where(on, deviation, 1.0))
+        on = scale > 0
+        safe = jnp.where(on, scale, 1.0)
+        slab = base.log_prob(weight / safe) - jnp.log(safe)
         return jnp.where(on, slab, jnp.where(weight == 0, 0.0, -jnp.inf))
 
     def penalty(self, parametrization: Parametrization) -> Array:
         """What the prior takes off the log-likelihood of all data, up to a constant.
 
-        expanded:      `sum w^2 / (2 s0^2)`, the marginal-MAP penalty; the noise is in the network
+        expanded:      `sum -log p(w / s0)`, under a Gaussian base `sum w^2 / (2 s0^2)`: the
+                       marginal-MAP penalty; the noise is in the network
         hierarchical:  `E[xi^-2] sum w^2 / (2 s0^2)`; the noise is in here
         """
-        strength = 0.5 / jnp.asarray(self.structure.scale) ** 2
+        penalty = jnp.sum(self.structure.base.energy(self.weight / self.structure.scale))
         if parametrization == "hierarchical":
+            self.check_hierarchical()
             for mixture in self.groups.values():
-                strength = strength * mixture.inverse_square_mean
-        return strength * jnp.sum(self.weight**2)
+                penalty = penalty * mixture.inverse_square_mean
+        return penalty
+
+    def weight_variance(self, squares: Array) -> Array:
+        """The variance of each weight given the squares of its scales, as `expand` has them."""
+        unit = jnp.asarray(self.structure.scale, self.weight.dtype) ** 2
+        variance = squares * unit * jnp.asarray(self.structure.base.variance, self.weight.dtype)
+        return jnp.broadcast_to(variance, self.site.shape)
+
+    def check_variance(self) -> None:
+        """Raise `ValueError` if weights have no variance, whatever their scales."""
+        base = self.structure.base
+        if not np.all(np.isfinite(base.variance)):
+            raise ValueError(
+                f"The base of the prior on {self.name!r}, {base!r}, has no variance, so that its "
+                f"weights have none to compare. Give StudentT a df above 2."
+            )
+
+    def check_hierarchical(self) -> None:
+        """Raise `ValueError` if the hierarchical penalty has no closed form under this base."""
+        base = self.structure.base
+        if not base.quadratic:
+            raise ValueError(
+                f"The hierarchical objective needs a Gaussian first level, for which the mean over "
+                f"the noise is E[xi^-2] w^2; the base of the prior on {self.name!r} is {base!r}. "
+                f"Use another objective, VariationalEM or MCMC."
+            )
 
     def _check_proper(self) -> None:
         scale = self.structure.scale

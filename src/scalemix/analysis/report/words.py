@@ -25,7 +25,7 @@ def describe_method(posterior: Posterior) -> str:
 
 def describe_prior(posterior: Posterior) -> list[str]:
     """What was believed of the weights before the data."""
-    sentences = {type(s).__name__: s.summary for s in posterior.model.structures.values()}
+    sentences = {s.title: s.summary for s in posterior.model.structures.values()}
     return [f"{name}: {sentence}" for name, sentence in sentences.items() if sentence]
 
 

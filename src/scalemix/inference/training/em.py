@@ -16,11 +16,10 @@ from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import lower_bound
 from scalemix.inference.training.scales import (
     Variances,
+    best_variances,
     have_maximum,
     kl_divergence,
     log_hyperprior,
-    moments,
-    optimal_variances,
 )
 from scalemix.inference.training.scoring import RowScores, score_rows
 from scalemix.inference.training.settings import Training
@@ -71,7 +70,8 @@ class VariationalEM(Training):
     """Learn a mean and a deviation for each weight, with the prior's scales in closed form.
 
     For priors with a closed-form scale update: inverse gamma, half-Cauchy, log-uniform, exponential
-    (Rayleigh) and gamma.
+    (Rayleigh) and gamma. Under a Laplace or Student-t base the updates are closed forms in rounds.
+    The bound of a Student-t base is one step lower: see `scalemix.bases.StudentT`.
 
     Parameters
     ----------
@@ -166,6 +166,11 @@ class VariationalEM(Training):
                     mixture.optimal_variance(1.0, 1)
                 except ValueError as error:
                     raise ValueError(f"The prior on {prior.name!r}: {error}") from None
+            try:
+                jax.eval_shape(structure.base.expected_energy, prior.weight, prior.weight)
+                jax.eval_shape(structure.base.moment, prior.weight, prior.weight, prior.weight)
+            except ValueError as error:
+                raise ValueError(f"The prior on {prior.name!r}: {error}") from None
             if not have_maximum(structure, prior.num_scales):
                 raise ValueError(
                     f"The prior on {prior.name!r}, {structure!r}, has no most probable scales: as "
@@ -205,9 +210,12 @@ class VariationalEM(Training):
         best = {}
         for prior in model.site_priors:
             mean = prior.site.weight(state.learned.network)
-            moment = moments(prior, mean, state.log_deviations[prior.name])
-            best[prior.name] = optimal_variances(
-                prior, moment, state.variances[prior.name], self.num_sweeps
+            best[prior.name] = best_variances(
+                prior,
+                mean,
+                state.log_deviations[prior.name],
+                state.variances[prior.name],
+                self.num_sweeps,
             )
         # The envelope theorem: at their maximum the scales take no part in the gradient.
         return jax.lax.stop_gradient(best)

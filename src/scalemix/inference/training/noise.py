@@ -175,6 +175,9 @@ class NoiseTraining(Training):
 
     def check_model(self, model: Model) -> None:
         """Raise `ValueError` for a prior that this objective cannot use."""
+        if self.deterministic:
+            for prior in model.site_priors:
+                prior.check_hierarchical()
         for name, structure in model.structures.items():
             for mixture in structure.groups.values():
                 if not self.deterministic:

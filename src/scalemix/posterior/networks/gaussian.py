@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
@@ -37,12 +36,11 @@ class GaussianNetworks(Networks):
     def weight_moments(self) -> dict[str, WeightMoments]:
         moments = {}
         for prior in self.model.site_priors:
-            variance = prior.expand(self.variances[prior.name])
-            variance = variance * jnp.square(jnp.asarray(prior.structure.scale))
+            prior.check_variance()
             moments[prior.name] = WeightMoments(
                 prior.weight,
                 self.deviations[prior.name] ** 2,
-                jnp.broadcast_to(variance, prior.site.shape),
+                prior.weight_variance(prior.expand(self.variances[prior.name])),
             )
         return moments
 

@@ -84,6 +84,8 @@ class SampledNetworks(Networks):
 
         Weights of different chains do not correspond: of several chains, ask each of `parts`.
         """
+        for prior in self.model.site_priors:
+            prior.check_variance()
         return eqx.filter_jit(_moments)(self)
 
     def to_arrays(self) -> Arrays:
@@ -148,8 +150,7 @@ def _moments(networks: SampledNetworks) -> dict[str, WeightMoments]:
         by_site = {}
         for prior in model.site_priors:
             weight, xi = prior.weight, prior.expand(scales[prior.name])
-            deviation = xi * jnp.asarray(prior.structure.scale, weight.dtype)
-            by_site[prior.name] = weight, weight**2, jnp.broadcast_to(deviation**2, weight.shape)
+            by_site[prior.name] = weight, weight**2, prior.weight_variance(xi**2)
         return by_site
 
     def add(total: Any, place: Array) -> tuple[Any, None]:

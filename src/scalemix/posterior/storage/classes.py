@@ -8,7 +8,8 @@ import inspect
 from collections.abc import Iterator
 from typing import TypeVar
 
-from scalemix import likelihoods, mixtures, structures
+from scalemix import bases, likelihoods, mixtures, structures
+from scalemix.bases import Base as FirstLevel
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.posterior import networks
@@ -34,6 +35,7 @@ def _descendants(base: type[Base]) -> Iterator[type[Base]]:
         yield from _descendants(kind)
 
 
+BASE_CLASSES = classes_in(bases.__name__, FirstLevel)
 MIXTURE_CLASSES = classes_in(mixtures.__name__, ScaleMixture)
 LIKELIHOOD_CLASSES = classes_in(likelihoods.__name__, Likelihood)
 STRUCTURE_CLASSES = classes_in(structures.__name__, Structure)

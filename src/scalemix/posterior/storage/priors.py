@@ -1,4 +1,4 @@
-"""Structures, mixtures and likelihoods as JSON, and back.
+"""Structures, mixtures, bases and likelihoods as JSON, and back.
 
 Classes are found by name in the tables of `classes.py`, and nowhere else.
 """
@@ -12,10 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from scalemix.bases import Base
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.posterior.storage.arrays import to_jax
 from scalemix.posterior.storage.classes import (
+    BASE_CLASSES,
     LIKELIHOOD_CLASSES,
     MIXTURE_CLASSES,
     STRUCTURE_CLASSES,
@@ -25,25 +27,33 @@ from scalemix.structures import Structure
 
 # JSON has no numbers for these.
 WORDS = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+# Fields of structures that the first files did not have. A file leaves them out where they have
+# their defaults.
+LATER = ("base", "by")
 
 
-def encode(part: Structure | ScaleMixture | Likelihood) -> dict[str, Any]:
-    """A structure, mixture or likelihood: its class and its fields."""
-    tables = STRUCTURE_CLASSES, MIXTURE_CLASSES, LIKELIHOOD_CLASSES
+def encode(part: Structure | ScaleMixture | Base | Likelihood) -> dict[str, Any]:
+    """A structure, mixture, base or likelihood: its class and its fields."""
+    tables = STRUCTURE_CLASSES, MIXTURE_CLASSES, BASE_CLASSES, LIKELIHOOD_CLASSES
     if not any(type(part) in table.values() for table in tables):
         raise ValueError(
             f"{type(part).__name__} is a class of your own, and files hold only those of scalemix, "
             f"for nothing in a file is ever executed. Save the network's arrays yourself "
             f"(equinox.tree_serialise_leaves), or propose the class to scalemix."
         )
-    fields = {f.name: _encode_value(getattr(part, f.name)) for f in dataclasses.fields(part)}
+    values = ((f, getattr(part, f.name)) for f in dataclasses.fields(part))
+    fields = {
+        f.name: _encode_value(value)
+        for f, value in values
+        if f.name not in LATER or value != f.default
+    }
     return {"class": type(part).__name__, **fields}
 
 
 def _encode_value(value: Any) -> Any:
-    if isinstance(value, ScaleMixture):
+    if isinstance(value, ScaleMixture | Base):
         return encode(value)
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return _encode_number(value)
@@ -65,9 +75,12 @@ def decode_structure(description: Any, lead: tuple[int, ...]) -> Structure:
     values = {}
     for name, value in fields.items():
         if isinstance(value, dict) and "class" in value:
-            mixture, parameters = _lookup(value, MIXTURE_CLASSES, "mixture")
+            table, what = (BASE_CLASSES, "base") if name == "base" else (MIXTURE_CLASSES, "mixture")
+            part, parameters = _lookup(value, table, what)
             numbers = {n: _parameter(v, n, lead) for n, v in parameters.items()}
-            values[name] = mixture(**numbers)
+            values[name] = part(**numbers)
+        elif name == "by":
+            values[name] = take(fields, name, str)
         elif value is not None:
             values[name] = _parameter(value, name, lead)
     return kind(**values)
@@ -102,7 +115,8 @@ def _lookup(description: Any, table: dict[str, type], what: str) -> tuple[type, 
     kind = table[name]
     fields = {key: value for key, value in description.items() if key != "class"}
     wanted = [field.name for field in dataclasses.fields(kind)]
-    if sorted(fields) != sorted(wanted):
+    given = [*fields, *(name for name in LATER if name in wanted and name not in fields)]
+    if sorted(given) != sorted(wanted):
         raise ValueError(
             f"its header gives {name} the fields {', '.join(fields)[:200] or 'none'}; it has "
             f"{', '.join(wanted) or 'none'}."
