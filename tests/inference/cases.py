@@ -10,6 +10,11 @@ from scalemix.posterior.diagnostics import ConvergenceWarning
 IMPROPER = sx.ARD(sx.LogUniform()), "LogUniform is improper"
 
 
+def two_layers(mixture: sx.mixtures.ScaleMixture, base: sx.bases.Base) -> dict[str, sx.ARD]:
+    """Scales by output on another base in one layer, and what is usual in the other."""
+    return {"layers.0": sx.ARD(mixture, by="output", base=base), "layers.1": sx.ARD(mixture)}
+
+
 class Case(NamedTuple):
     """A method short enough that its fit is worth a warning, and a prior that it cannot use."""
 
@@ -18,16 +23,18 @@ class Case(NamedTuple):
     reason: str
     warning: type[Warning]
     num_steps: int = 9
-    prior: sx.ARD = sx.ARD(sx.InverseGamma(3.0, 3.0))
+    prior: dict[str, sx.ARD] = two_layers(sx.InverseGamma(3.0, 3.0), sx.bases.Laplace())
 
 
 def noise(objective: str) -> Case:
     method = sx.NoiseTraining(objective, num_draws=2, steps=9, chunk_steps=3, batch_size=4)
     if method.deterministic:
         infinite = sx.ARD(sx.HalfCauchy(1.0)), "which is infinite"
-        return Case(method, *infinite, UselessFitWarning)
+        # It needs a Gaussian first level.
+        prior = two_layers(sx.InverseGamma(3.0, 3.0), sx.bases.Normal())
+        return Case(method, *infinite, UselessFitWarning, prior=prior)
     # Noise that is quick to compile.
-    prior = sx.ARD(sx.Uniform(0.5, 1.5))
+    prior = two_layers(sx.Uniform(0.5, 1.5), sx.bases.StudentT(4.0))
     return Case(method, *IMPROPER, UselessFitWarning, prior=prior)
 
 

@@ -414,6 +414,19 @@ def test_describe_says_where_one_scale_covers_a_whole_input():
         )  # fmt: skip
         assert ("'layers.0' reads one unit or channel" in str(model.describe())) == warned
         assert "layers.2' reads" not in str(model.describe())
+    model = sx.Model(
+        network, sx.ARD(sx.HalfCauchy(1.0), by="output"), sx.likelihoods.Gaussian(),
+        example=jnp.zeros((1, 4, 4)),
+    )  # fmt: skip
+    table = model.describe()
+    assert [(row.structure, row.num_scales) for row in table.rows] == [
+        ("ARD by output", 4),
+        ("ARD by output", 1),
+    ]
+    assert "reads one unit" not in str(table)
+    assert "'layers.2' has one output" in str(table)
+    assert "'layers.0' has one" not in str(table)
+    assert repr(model) == "Model(Sequential, ARD by output on 2 sites, Gaussian)"
 
 
 def test_each_guess_at_the_input_is_made_once():

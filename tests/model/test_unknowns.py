@@ -1,5 +1,7 @@
 """The coordinates that chains move in: densities, Jacobians and the way back."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,7 +32,16 @@ def data_for(num=12):
     return Data(x.astype(np.float32), y.astype(np.float32), np.ones(num, np.float32))
 
 
-@pytest.mark.parametrize("kind", [sx.ARD, sx.DropConnect, sx.ADD, sx.ARDADD])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        sx.ARD,
+        sx.DropConnect,
+        sx.ADD,
+        sx.ARDADD,
+        functools.partial(sx.ARDADD, by="output", base=sx.bases.StudentT(3.0)),
+    ],
+)
 @pytest.mark.parametrize("form", FORMS)
 def test_the_density_is_that_of_the_model(kind, form):
     network = ResNet(3, "scalar", 4, 2, key=KEY)

@@ -61,6 +61,7 @@ def gaussian(model, rng, rows_off):
     variances = {
         name: {
             "unit": jnp.arange(1.0, weight.shape[1] + 1),
+            "output": jnp.arange(1.0, weight.shape[0] + 1),
             "weight": weight**2,
             "layer": jnp.ones(()),
         }

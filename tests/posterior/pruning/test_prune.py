@@ -1,5 +1,6 @@
 """`Posterior.prune`: what goes, what is said of it, and what comes back."""
 
+import functools
 import math
 
 import equinox as eqx
@@ -54,6 +55,35 @@ def test_the_units_that_are_off_are_those_that_go(kind):
     assert small.posterior.relevance().effective_width == widths
     again = small.posterior.prune()
     assert_same(again.posterior, small.posterior)
+
+
+def test_outputs_that_are_off_go_where_scales_are_by_output():
+    """A unit that nothing leads to any more is a constant, and moves into the next bias."""
+    model = cases.model("mlp", 2, "sigmoid", prior=functools.partial(sx.ARD, by="output"))
+    networks = cases.gaussian(model, np.random.default_rng(0), {})
+    off = jnp.asarray(HALF)[:, None]
+    weights, deviations = networks.model.weights, networks.deviations
+    networks = GaussianNetworks(
+        networks.model.with_weights(
+            weights | {"layers.0": jnp.where(off, 1e-3, weights["layers.0"])}
+        ),
+        deviations | {"layers.0": jnp.where(off, 1.0, deviations["layers.0"])},
+        networks.variances,
+    )
+    post = cases.posterior(networks)
+    relevance = post.relevance()
+    np.testing.assert_array_equal(relevance.outputs_on["layers.0"], ~HALF)
+    assert relevance.outputs_on["layers.1"].all()
+    small, same_size = post.prune(), post.prune(mask_only=True)
+    assert small.report.outputs_off == {"layers.0": (3, 5), "layers.1": (0, 5), "layers.2": (0, 1)}
+    assert small.report.rows_off["layers.1"] == (0, 5)
+    assert small.report.units["layers.0"] == (5, 2)
+    np.testing.assert_array_equal(small.posterior.networks.variances["layers.0"]["output"], [1, 3])
+    assert not np.asarray(same_size.posterior.model.weights["layers.0"])[HALF].any()
+    x = jnp.asarray(standard(X), jnp.float32)
+    np.testing.assert_allclose(
+        jax.vmap(small.network)(x), jax.vmap(same_size.network)(x), rtol=1e-4, atol=1e-5
+    )
 
 
 def test_parameters_are_counted():

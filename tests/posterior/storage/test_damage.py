@@ -252,6 +252,13 @@ def tampered(saved, folder, change):
             "names the structure 'os.system', which scalemix has not",
         ),
         (
+            lambda h, a: structure(h).update(base={"class": "HalfCauchy", "scale": 1.0}),
+            "names the base 'HalfCauchy', which scalemix has not",
+        ),
+        (lambda h, a: structure(h).update(base=3.0), "base must be one of scalemix.bases"),
+        (lambda h, a: structure(h).update(by="os.system"), "by must be one of"),
+        (lambda h, a: structure(h).update(by=[1]), "by"),
+        (
             lambda h, a: h["structures"].update({"layers.7": structure(h)}),
             "The prior stands on 'layers.7', which is no layer",
         ),

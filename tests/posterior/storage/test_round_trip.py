@@ -76,6 +76,8 @@ def test_every_family(name, path):
         sx.ADD(sx.Rayleigh(0.1)),
         sx.ARDADD(sx.HalfCauchy(0.3), scale=2.0),
         sx.ARDADD(sx.HalfCauchy(0.3), layer_mixture=sx.LogUniform()),
+        sx.ARDADD(sx.HalfCauchy(0.3), by="output", base=sx.bases.Laplace()),
+        sx.ARD(sx.HalfCauchy(0.3), by="output", base=sx.bases.StudentT(3.3)),
     ],
 )
 def test_every_structure(structure, path):
@@ -85,6 +87,10 @@ def test_every_structure(structure, path):
     for one in (model, cases.as_fitted(model)):
         loaded = round_trip(cases.posterior(NoisyNetworks(one)), path)
         assert loaded.model.sites == model.sites
+        told = storage.info(path).prior["blocks.0"]
+        # What is as usual is not said, and files of earlier versions do not say it.
+        assert ("by=output" in told) == ("output" in structure.groups)
+        assert ("base=" in told) == (not structure.base.quadratic)
 
 
 @pytest.mark.parametrize(
