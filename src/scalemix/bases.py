@@ -118,8 +118,8 @@ class Base(eqx.Module):
 
         Examples
         --------
-        >>> print(sx.bases.Normal().log_prob(0.0).round(4))
-        -0.9189
+        >>> print(sx.bases.Laplace().log_prob(0.0).round(4))
+        -0.6931
         """
         return -(self.energy(z) + self.log_normalizer)
 

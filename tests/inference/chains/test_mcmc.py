@@ -31,15 +31,18 @@ class Sum(eqx.Module):
         return self.a(x[:2]) + self.b(x[2:4]) + self.c(x[4:])
 
 
-PARTS = {"a": sx.Rayleigh(0.6), "b": sx.InverseGamma(3.0, 2.0), "c": sx.HalfCauchy(0.5)}
+PARTS = {
+    "a": sx.ARD(sx.Rayleigh(0.6), scale=0.8),
+    "b": sx.ARD(sx.InverseGamma(3.0, 2.0), scale=0.8, by="output", base=sx.bases.Laplace()),
+    "c": sx.ARD(sx.HalfCauchy(0.5), scale=0.8),
+}
 X = RNG.normal(size=(25, 6)).astype(np.float32)
 Y = (X @ np.array([1.0, 0.0, -0.7, 0.2, 0.6, 0.0]) + 0.5 * RNG.normal(size=25)).astype(np.float32)
 NEW = RNG.normal(size=(4, 6)).astype(np.float32)
 
 
 def three_priors():
-    priors = {name: sx.ARD(mixture, scale=0.8) for name, mixture in PARTS.items()}
-    return sx.Model(Sum(KEY), priors, GAUSSIAN, example=X[0])
+    return sx.Model(Sum(KEY), PARTS, GAUSSIAN, example=X[0])
 
 
 def moments(values):
@@ -99,11 +102,13 @@ def test_both_forms_and_numpyro_have_the_same_posterior_of_a_linear_model():
 
     def model():
         variance = numpyro.sample("a", dist.Exponential(jnp.full(2, 0.5 / 0.6**2)))
-        precise = numpyro.sample("b", dist.InverseGamma(jnp.full(2, 3.0), 2.0))
+        # One scale for both weights, for they lead to one output.
+        precise = jnp.repeat(numpyro.sample("b", dist.InverseGamma(jnp.full(1, 3.0), 2.0)), 2)
         wide = numpyro.sample("c", dist.HalfCauchy(jnp.full(2, 0.5)))
         xi = jnp.concatenate([jnp.sqrt(variance), jnp.sqrt(precise), wide])
-        z = numpyro.sample("z", dist.Normal(jnp.zeros(6), 0.8))
-        w = numpyro.deterministic("w", z * xi)
+        z = numpyro.sample("z", dist.Normal(jnp.zeros(4), 0.8))
+        sharp = numpyro.sample("sharp", dist.Laplace(jnp.zeros(2), 0.8))
+        w = numpyro.deterministic("w", jnp.concatenate([z[:2], sharp, z[2:]]) * xi)
         numpyro.sample("y", dist.Normal(X @ w, raw_noise(numpyro, dist)), obs=Y)
 
     expanded, hierarchical = (

@@ -174,8 +174,9 @@ class VariationalEM(Training):
             if not have_maximum(structure, prior.num_scales):
                 raise ValueError(
                     f"The prior on {prior.name!r}, {structure!r}, has no most probable scales: as "
-                    f"the units' scales all shrink and the layer's grows, the weights' prior stays "
-                    f"the same and the density rises without bound. Use HalfCauchy in place of "
+                    f"the scales by {next(iter(structure.groups))} all shrink and the layer's "
+                    f"grows, the weights' prior stays the same and the density rises without "
+                    f"bound. Use HalfCauchy in place of "
                     f"{type(structure.mixture).__name__}, or ARD in place of "
                     f"{type(structure).__name__}, or layer_mixture=Exponential(1.0)."
                 )
