@@ -298,8 +298,8 @@ class Model(eqx.Module):
         Parameters
         ----------
         parametrization : {"expanded", "hierarchical"}, default "expanded"
-            Expanded: `sum w^2 / (2 scale^2)`, for a network under noise. Hierarchical: that times
-            `E[xi^-2]`, for a network without noise.
+            Expanded: `sum w^2 / (2 scale^2)`, or another base's energy, for a network under noise.
+            Hierarchical: that times `E[xi^-2]`, for one without noise and a Gaussian base.
 
         Returns
         -------

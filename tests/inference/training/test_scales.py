@@ -19,7 +19,6 @@ HYPERPRIORS = [
     sx.InverseGamma(3.0, 3.0),
     sx.HalfCauchy(0.7),
     sx.LogUniform(),
-    sx.Exponential(2.0),
     sx.Gamma(2.0, 1.5),
 ]
 RNG = np.random.default_rng(0)
@@ -110,6 +109,7 @@ def test_under_a_gaussian_the_output_has_the_closed_form_of_its_moment():
     np.testing.assert_allclose(best["output"], moment / 10, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_filters_that_the_data_do_not_need_are_switched_off():
     """A convolution of four filters, of which one would do."""
     rng = np.random.default_rng(0)

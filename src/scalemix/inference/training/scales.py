@@ -32,7 +32,8 @@ Variances = SiteScales
 # nothing to the network but still a number to float32.
 FLOOR = 1e-8
 # Rounds under a base that is not Gaussian. Under Laplace the logarithm of one group's variances
-# comes at least twice as close to the best in each, so that these are all digits of float32.
+# comes at least twice as close to the best in each, so that these are all digits of float32. Under
+# Student-t it may come closer more slowly: the next step goes on from there.
 ROUNDS = 24
 
 
