@@ -226,10 +226,16 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
             laid_out(outputs),
         )
 
-    rows_on = lines("unit", "on")
+    rows_on, share = lines("unit", "on"), collect("variance", True)
+    told_apart = any(_tells_rows_apart(model, name) for name in readers)
+    if readers and not told_apart and np.allclose(share.inputs, share.inputs[0], rtol=1e-5):
+        remarks += (
+            f"inputs: they share all scales of {', '.join(readers)}, and so have equal shares; "
+            f"compare their signal to noise",
+        )
     layers_on = {s.name: np.array([m[s.name].on for m in measured]) for s in model.sites}
     return Relevance(
-        share=collect("variance", True),
+        share=share,
         signal_to_noise=collect("ratio", False),
         units_on=laid_out(rows_on),
         layers_on=layers_on,
@@ -271,6 +277,11 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
         tuple(site.name for site in model.sites if site.name not in last) if outputs else None,
         tuple(remarks),
     )
+
+
+def _tells_rows_apart(model: Model, name: str) -> bool:
+    """Whether rows of a site may differ in their scales."""
+    return any(group in ("unit", "weight") for group in model.structures[name].groups)
 
 
 def _share(values: np.ndarray, total: Any) -> np.ndarray:

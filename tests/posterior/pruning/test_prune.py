@@ -74,6 +74,9 @@ def test_outputs_that_are_off_go_where_scales_are_by_output():
     relevance = post.relevance()
     np.testing.assert_array_equal(relevance.outputs_on["layers.0"], ~HALF)
     assert relevance.outputs_on["layers.1"].all()
+    (remark,) = relevance.remarks
+    assert "they share all scales of layers.0" in remark
+    assert not mlp().relevance().remarks
     small, same_size = post.prune(), post.prune(mask_only=True)
     assert small.report.outputs_off == {"layers.0": (3, 5), "layers.1": (0, 5), "layers.2": (0, 1)}
     assert small.report.rows_off["layers.1"] == (0, 5)
