@@ -11,9 +11,11 @@ weights are all but zero compared with those of the others. A layer whose units 
 if all its units are; any other layer is off if the rule says so of the layer as a whole.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -35,21 +37,26 @@ class SiteRelevance(NamedTuple):
     on: bool
 
 
+class RowSums(NamedTuple):
+    """Sums over the weights of each row, and how many weights it has."""
+
+    signal: Array
+    noise: Array
+    prior: Array
+    num_weights: Array
+
+
 def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
     """What the rule says of each site of one part of the networks."""
-    moments = networks.weight_moments()
+    sums = _row_sums(networks.model.site_priors, networks.weight_moments())
     return {
-        prior.name: _measure_site(prior, moments[prior.name], threshold)
+        prior.name: _measure_site(prior, sums[prior.name], threshold)
         for prior in networks.model.site_priors
     }
 
 
-def _measure_site(site_prior: SitePrior, moments: WeightMoments, threshold: float) -> SiteRelevance:
-    signal, noise, prior = (
-        _rows(site_prior, values)
-        for values in (moments.mean**2, moments.variance, moments.prior_variance)
-    )
-    counts = _rows(site_prior, np.ones(site_prior.site.shape))
+def _measure_site(site_prior: SitePrior, sums: RowSums, threshold: float) -> SiteRelevance:
+    signal, noise, prior, counts = (np.asarray(values, np.float64) for values in sums)
     per_weight = (signal + noise) / counts
     typical = np.average(per_weight, weights=counts)
     rows_on = (_ratio(signal, noise) >= threshold) & (per_weight > NEGLIGIBLE * typical)
@@ -65,8 +72,18 @@ def _measure_site(site_prior: SitePrior, moments: WeightMoments, threshold: floa
     )
 
 
-def _rows(site_prior: SitePrior, values: Array | np.ndarray) -> np.ndarray:
-    return np.asarray(site_prior.sum_rows(jax.numpy.asarray(values, float)), np.float64)
+@eqx.filter_jit
+def _row_sums(
+    site_priors: Sequence[SitePrior], moments: dict[str, WeightMoments]
+) -> dict[str, RowSums]:
+    """The sums over each row of each site, as one program."""
+
+    def sums(prior: SitePrior, of: WeightMoments) -> RowSums:
+        ones = jnp.ones(prior.site.shape)
+        values = of.mean**2, of.variance, of.prior_variance, ones
+        return RowSums(*(prior.sum_rows(jnp.asarray(each, float)) for each in values))
+
+    return {prior.name: sums(prior, moments[prior.name]) for prior in site_priors}
 
 
 def _ratio(signal: Any, noise: Any) -> np.ndarray:

@@ -188,10 +188,8 @@ class NoiseTraining(Training):
                     )
 
     @property
-    def remedies(self) -> str:
-        return (
-            "more steps, a smaller learning_rate, or a prior that lets more of the network through"
-        )
+    def remedies(self) -> tuple[str, ...]:
+        return "more steps", "a prior that lets more of the network through"
 
     def init(self, model: Model, num_steps: int) -> NoiseState:
         learned = eqx.filter(model, model.learnable())
