@@ -77,8 +77,11 @@ def _scored(models: Model, train: Data, held_out: Data, which: Array, keys: PRNG
         log_probs = _log_probs(model, unseen, _kept(model, rows, key))
         return jax.nn.logsumexp(log_probs, axis=0) - jnp.log(NUM_KEPT)
 
-    together = max(1, ROWS_TOGETHER // (TOGETHER * train.y.shape[1]))
-    return jax.lax.map(one, (arrays, which, keys), batch_size=min(together, len(which)))
+    num = len(which)
+    most = max(1, min(num, ROWS_TOGETHER // (TOGETHER * train.y.shape[1])))
+    # A remainder would be compiled a second time.
+    together = next(size for size in range(most, 0, -1) if num % size == 0)
+    return jax.lax.map(one, (arrays, which, keys), batch_size=together)
 
 
 def held_out_log_probs(

@@ -113,11 +113,13 @@ def _entry(content: dict[str, Any], place: str, measure: str) -> str:
 def about(content: dict[str, Any]) -> str:
     """What the results were made with."""
     plan = content["plan"]
+    # Older files have the time of fits alone.
+    of_what = "in all" if "seconds" in content else "of fitting"
     return (
         f"Made by the plan `{plan['name']}`: {plan['num_splits']} splits; {plan['steps']:,} steps "
         f"of batch {plan['batch_size']}, {plan['steps_large']:,} of {plan['batch_size_large']} for "
         f"sets of over 5,000 rows; {content['hardware']}, JAX {content['jax']}, commit "
-        f"`{content['commit'][:12]}`; {seconds_of(content) / 60:.0f} minutes of fitting."
+        f"`{content['commit'][:12]}`; {seconds_of(content) / 60:.0f} minutes {of_what}."
     )
 
 

@@ -1,5 +1,6 @@
-"""Runs what is asked for, cell by cell, and leaves out what is there already."""
+"""Runs what is asked for, cells and figures, and leaves out cells that are there already."""
 
+import functools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -57,47 +58,51 @@ def reproduce(
     folder = Path(folder)
     loaded = {name: _load(name, plan, data_dir) for name in sets}
     store = Store(folder, plan)
-    missing = [
-        (table, name, methods)
+    # Several bars would write over one another.
+    shown = progress if at_once == 1 else False
+
+    def draw(figures: Sequence[str]) -> dict[str, Any]:
+        for figure in figures:
+            say(figure)
+            folder.mkdir(parents=True, exist_ok=True)
+            FIGURES[figure](folder, plan, shown)
+        return {}
+
+    def make(table: str, name: str, methods: Sequence[str]) -> dict[str, Any]:
+        say(f"{table}, {name}, {', '.join(methods)}: {plan.num_splits} splits")
+        measured = measure(methods, *loaded[name], plan, shown)
+        return {f"{table}/{name}/{method}": cell for method, cell in measured.items()}
+
+    figures = [figure for figure in FIGURES if target in (figure, "all") and plan.figures]
+    # One task for all figures: matplotlib is not made for several threads.
+    tasks = [functools.partial(draw, figures)] if figures else []
+    tasks += [
+        functools.partial(make, table, name, methods)
         for table, groups in TABLES.items()
         if target in (table, "all")
         for name in sets
         for methods in groups
         if not all(store.holds(f"{table}/{name}/{method}") for method in methods)
     ]
-
-    def make(table: str, name: str, methods: Sequence[str]) -> dict[str, Any]:
-        say(f"{table}, {name}, {', '.join(methods)}: {plan.num_splits} splits")
-        # Several bars would write over one another.
-        shown = progress if at_once == 1 else False
-        measured = measure(methods, *loaded[name], plan, shown)
-        return {f"{table}/{name}/{method}": cell for method, cell in measured.items()}
-
     start = time.perf_counter()
-    for cells in _made(make, missing, at_once):
-        now = time.perf_counter()
-        store.put(cells, now - start)
-        start = now
-    for figure, draw in FIGURES.items():
-        if target in (figure, "all") and plan.figures:
-            say(figure)
-            folder.mkdir(parents=True, exist_ok=True)
-            draw(folder, plan, progress)
+    for cells in _done(tasks, at_once):
+        if cells:
+            now = time.perf_counter()
+            store.put(cells, now - start)
+            start = now
     if store.content["cells"]:
         write_tables(store.content, folder / f"{plan.file}.md")
     return store.content
 
 
-def _made(
-    make: Callable[..., dict[str, Any]], missing: Sequence[tuple[Any, ...]], at_once: int
-) -> Iterator[dict[str, Any]]:
-    """What `make` makes of each, as it is finished."""
+def _done(tasks: Sequence[Callable[[], dict[str, Any]]], at_once: int) -> Iterator[dict[str, Any]]:
+    """What each task gives, as it is finished."""
     if at_once == 1:
         # In this thread, which Ctrl-C stops at once.
-        yield from (make(*one) for one in missing)
+        yield from (task() for task in tasks)
         return
     with ThreadPoolExecutor(at_once) as pool:
-        futures = [pool.submit(make, *one) for one in missing]
+        futures = [pool.submit(task) for task in tasks]
         try:
             for future in as_completed(futures):
                 yield future.result()
