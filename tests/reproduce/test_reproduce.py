@@ -197,6 +197,14 @@ def test_cells_may_be_made_at_the_same_time(tmp_path, monkeypatch, at_once):
         reproduce("table1", PLAN, tmp_path, at_once=0)
 
 
+def test_results_do_not_depend_on_how_many_are_made_at_once(folder, tmp_path):
+    content = json.loads((folder / "results.json").read_text())
+    again = quietly("table2", tmp_path, at_once=3)
+    assert len(again["cells"]) == 3
+    for name, cell in again["cells"].items():
+        assert cell["splits"] == content["cells"][name]["splits"]
+
+
 def test_another_plan_or_a_foreign_file_is_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="results of another plan"):
         quietly("table1", folder, PLANS["quick"])

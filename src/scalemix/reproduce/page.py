@@ -131,7 +131,7 @@ def write_tables(content: dict[str, Any], path: Path) -> None:
 def published_way(content: dict[str, Any] | None) -> str:
     """The section on results in the paper's way, where there are such."""
     if content is None:
-        return "This has not been run yet: `scalemix reproduce all --as-published` does."
+        return "This has not been run yet. `scalemix reproduce all --as-published` runs it."
     return f"{about(content)}\n\n{tables(content, '####')}\n\n{shortfalls(content)}"
 
 

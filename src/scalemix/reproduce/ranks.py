@@ -105,7 +105,7 @@ def first_paragraph(content: dict[str, Any]) -> str:
         return f"{said} With the true RMSE of our fits it still comes first{among}, with {rank}."
     return (
         f"{said} **{paper.first}'s first place does not survive a true RMSE:** with that of our "
-        f"fits its average rank is {rank}{among}, and {ours.first} comes first with "
+        f"fits its average rank is {rank}{among}. First is {ours.first} with "
         f"{ours.mean[ours.first]:.1f}."
     )
 
