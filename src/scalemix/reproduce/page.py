@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from scalemix._files import replacing
+from scalemix.reproduce import ranks, verdicts
 from scalemix.reproduce.listing import listing, shortfalls
 from scalemix.reproduce.published import BASELINES, DROPOUT, PRINTED_LOWER_BOUND, Number
-from scalemix.reproduce.ranks import first_paragraph, ranks_section
 from scalemix.reproduce.scores import (
     MEASURES,
     TABLES,
@@ -23,7 +23,6 @@ from scalemix.reproduce.scores import (
     summary,
     values,
 )
-from scalemix.reproduce.verdicts import verdicts
 
 
 def tables(content: dict[str, Any], level: str = "###") -> str:
@@ -132,7 +131,9 @@ def published_way(content: dict[str, Any] | None) -> str:
     """The section on results in the paper's way, where there are such."""
     if content is None:
         return "This has not been run yet. `scalemix reproduce all --as-published` runs it."
-    return f"{about(content)}\n\n{tables(content, '####')}\n\n{shortfalls(content)}"
+    claims = "\n".join([*verdicts.in_short(content), *ranks.in_short(content)])
+    parts = about(content), tables(content, "####"), claims, shortfalls(content)
+    return "\n\n".join(part for part in parts if part)
 
 
 def write_page(
@@ -148,11 +149,11 @@ def write_page(
     """
     text = resources.files("scalemix.reproduce").joinpath("page.md").read_text("utf-8")
     for name, value in (
-        ("first_paragraph", first_paragraph(content)),
+        ("first_paragraph", ranks.first_paragraph(content)),
         ("about", about(content)),
         ("tables", tables(content)),
-        ("ranks", ranks_section(content)),
-        ("verdicts", verdicts(content)),
+        ("ranks", ranks.ranks_section(content)),
+        ("verdicts", verdicts.verdicts(content)),
         ("shortfalls", shortfalls(content)),
         ("listing", listing(content)),
         ("as_published", published_way(in_the_papers_way)),

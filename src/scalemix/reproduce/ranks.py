@@ -110,6 +110,20 @@ def first_paragraph(content: dict[str, Any]) -> str:
     )
 
 
+def in_short(content: dict[str, Any]) -> list[str]:
+    """A line for each measure: the average rank of ARD-ADD, and who is first."""
+    lines = []
+    for measure in ("paper_rmse", "rmse"):
+        ours = of_results(content, measure)
+        if ours is not None:
+            lines.append(
+                f"- By {MEASURES[measure]} the average rank of ARD-ADD in Table 2, among the "
+                f"baselines as printed, is {ours.mean['ARD-ADD']:.1f}. First is {ours.first} with "
+                f"{ours.mean[ours.first]:.1f}."
+            )
+    return lines
+
+
 def ranks_section(content: dict[str, Any]) -> str:
     """The average ranks of the paper and of our results, and how they were made."""
     paper = of_the_paper()

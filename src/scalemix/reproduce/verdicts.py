@@ -86,11 +86,7 @@ def count_in_the_paper(claim: Claim) -> int:
 def verdicts(content: dict[str, Any]) -> str:
     """The paper's claims about Table 1, counted over our cells, with paired differences."""
     cells = content["cells"]
-    names = [
-        name
-        for name in sets_of(cells, "table1")
-        if all(f"table1/{name}/{m}" in cells for m in (LOWER_BOUND, *WAYS, TAIL_ADAPTIVE))
-    ]
+    names = _complete(cells)
     if not names:
         return "No set has all methods of Table 1 yet, so that nothing can be said of its claims."
     lines: list[str] = []
@@ -105,6 +101,22 @@ def verdicts(content: dict[str, Any]) -> str:
         *_about_power(cells, names),
     ]
     return "\n".join(lines).rstrip()
+
+
+def in_short(content: dict[str, Any]) -> list[str]:
+    """A line for each of the claims, without the tables."""
+    cells = content["cells"]
+    names = _complete(cells)
+    return [f"- {one.words}. {_said(cells, names, one)}" for one in CLAIMS] if names else []
+
+
+def _complete(cells: dict[str, Any]) -> list[str]:
+    """The sets that have all methods of Table 1."""
+    return [
+        name
+        for name in sets_of(cells, "table1")
+        if all(f"table1/{name}/{m}" in cells for m in (LOWER_BOUND, *WAYS, TAIL_ADAPTIVE))
+    ]
 
 
 def _trio(claim: Claim, way: str) -> tuple[str, list[str]]:
@@ -123,7 +135,8 @@ def _count(leads: Sequence[Lead]) -> tuple[int, int]:
     return sum(one.mean > 0 for one in leads), sum(one.clear for one in leads)
 
 
-def _verdict(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> list[str]:
+def _said(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> str:
+    """The count of the paper and ours, in a sentence."""
     paper, num = count_in_the_paper(claim), len(names)
     said = []
     for measure in claim.measures:
@@ -133,7 +146,11 @@ def _verdict(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> list[
         said.append(
             f"by {MEASURES[measure]} on {best} of {num}, and clearly on {clear}: **{holds}**"
         )
-    rows = []
+    return f"The paper: on {paper} of {len(SETS)} sets.{claim.remark} With us {'; '.join(said)}."
+
+
+def _verdict(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> list[str]:
+    num, rows = len(names), []
     for way, words in WAYS.items():
         counts = [_count(_leads(cells, names, claim, way, measure)) for measure in MEASURES]
         rows.append([words, *(f"{a} of {num}, {b} clearly" for a, b in counts)])
@@ -150,7 +167,7 @@ def _verdict(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> list[
     return [
         f"#### {claim.words}",
         "",
-        f"The paper: on {paper} of {len(SETS)} sets.{claim.remark} With us {'; '.join(said)}.",
+        _said(cells, names, claim),
         "",
         *markdown([f"{claim.method} is best, with", *MEASURES.values()], rows),
         *markdown([f"lead of {method}", *MEASURES.values()], by_set),
