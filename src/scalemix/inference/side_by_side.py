@@ -53,12 +53,13 @@ def stack_fits(methods: Sequence[Any], models: Sequence[Model]) -> SideBySide:
 
 def take(tree: PyTree, rows: int | slice) -> PyTree:
     """The entries of a tree whose arrays are stacked on a leading axis."""
-    on_device, rest = eqx.partition(tree, eqx.is_array)
+    on_device, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array))
     if isinstance(rows, int):
         # One program for all arrays and all entries.
         on_device = _entry(on_device, np.int32(rows))
     else:
         on_device = jax.tree.map(lambda leaf: leaf[rows], on_device)
+    # Arrays of the host stay there.
     rest = jax.tree.map(lambda leaf: leaf[rows] if isinstance(leaf, np.ndarray) else leaf, rest)
     return eqx.combine(on_device, rest)
 
