@@ -16,8 +16,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-# A tail of fewer weights is not fitted.
+# A tail of fewer weights is not fitted, and fewer weights have no such tail.
 LEAST_TAIL = 5
+LEAST_DRAWS = 21
 # Zhang and Stephens: how many values of b are weighed against each other besides sqrt(n) more, and
 # by how much a quarter quantile is stretched to give their scale.
 NUM_CANDIDATES = 30
@@ -40,11 +41,7 @@ def tail_length(num_weights: int) -> int:
     return math.ceil(min(num_weights / 5, 3 * math.sqrt(num_weights)))
 
 
-def has_tail(num_weights: int) -> bool:
-    """Whether so many weights have a tail that is long enough to be fitted."""
-    return tail_length(num_weights) >= LEAST_TAIL
-
-
+@jax.jit
 def smooth(log_weights: Array) -> Smoothed:
     """Pareto-smoothed weights, and the estimate k-hat, of log weights along the only axis.
 

@@ -126,6 +126,32 @@ def test_importance_weighted_gradients_are_self_normalised(weighting):
     np.testing.assert_allclose(importance_weights("importance_weighted", total), weights, rtol=1e-5)
 
 
+@pytest.mark.parametrize("name", ["importance_weighted", "truncated", "pareto_smoothed"])
+def test_importance_weights_estimate_the_slope_of_the_evidence(name):
+    std, num_draws = 0.3, 400
+
+    def evidence(w):
+        covariance = SIGMA**2 * jnp.eye(NUM) + std**2 * (x * w**2) @ x.T
+        return jax.scipy.stats.multivariate_normal.logpdf(y, x @ w, covariance) / NUM
+
+    def estimate(w, key):
+        noise = 1.0 + std * jax.random.normal(key, (num_draws, DIM))
+        values = jax.scipy.stats.norm.logpdf(y[None], (noise * w[None]) @ x.T, SIGMA)
+        return ob.OBJECTIVES[name](values, weighting="batch")
+
+    x, y, w = (jnp.asarray(a, jnp.float32) for a in (X, Y, W))
+    keys = jax.random.split(jax.random.key(6), 200)
+    slopes = np.asarray(jax.jit(jax.vmap(jax.grad(estimate), (None, 0)))(w, keys), float)
+    exact, error = np.asarray(jax.grad(evidence)(w)), slopes.std(axis=0) / np.sqrt(200)
+    # Weights that sum to one have a bias of order 1 / S.
+    bias = slopes.std(axis=0) / np.sqrt(num_draws)
+    assert (np.abs(slopes.mean(axis=0) - exact) < 4 * error + bias).all()
+    # Equal weights have another slope.
+    lower = (x * y[:, None] - (x @ w)[:, None] * x).mean(axis=0) / SIGMA**2
+    lower = lower - std**2 * w * (x**2).mean(axis=0) / SIGMA**2
+    assert (np.abs(lower - exact) > 8 * error).any()
+
+
 @pytest.mark.parametrize("weighting", ["example", "batch"])
 @pytest.mark.parametrize("name", OF_DRAWS)
 def test_padding_counts_for_nothing(name, weighting):

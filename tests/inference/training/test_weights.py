@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from scalemix._pareto import fit_tail, has_tail, smooth, tail_length
+from scalemix._pareto import LEAST_DRAWS, LEAST_TAIL, fit_tail, smooth, tail_length
 from scalemix.inference.training import objectives as ob
 from scalemix.inference.training import weights as wt
 
@@ -62,7 +62,7 @@ def test_smoothed_weights_are_those_of_arviz(num_draws, float64):
     ours, (theirs, k) = smoothed(jnp.asarray(values)), by_arviz(values)
     np.testing.assert_allclose(ours.log_weights, theirs, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(ours.k, k, rtol=1e-9)
-    assert np.isinf(k).all() == (not has_tail(num_draws))
+    assert np.isinf(k).all() == (num_draws < LEAST_DRAWS)
     assert np.isinf(ours.k[1])
 
 
@@ -75,8 +75,7 @@ def test_smoothed_weights_hold_in_float32():
 
 
 def test_few_draws_have_no_tail():
-    assert not has_tail(20)
-    assert has_tail(21)
+    assert tail_length(LEAST_DRAWS - 1) < LEAST_TAIL == tail_length(LEAST_DRAWS)
     assert [tail_length(num) for num in (21, 100, 225, 400, 10_000)] == [5, 20, 45, 60, 300]
     values = jnp.asarray(log_weights(20).T, jnp.float32)
     np.testing.assert_array_equal(wt.pareto_smoothed_weights(values), wt.plain_weights(values))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._pareto import has_tail
+from scalemix._pareto import LEAST_DRAWS
 from scalemix._types import PyTree, Shaped
 from scalemix.data.batches import Batch, Data
 from scalemix.inference.training.engine import Step
@@ -150,11 +150,11 @@ class NoiseTraining(Training):
             raise ValueError(f"weighting must be 'example' or 'batch', got {self.weighting!r}.")
         if self.noise_sharing == "batch" and self.weighting == "example":
             raise ValueError("A draw shared by the batch can only be weighed by the batch.")
-        if self.objective == "pareto_smoothed" and not has_tail(self.num_draws):
+        if self.objective == "pareto_smoothed" and self.num_draws < LEAST_DRAWS:
             raise ValueError(
                 f"pareto_smoothed fits a distribution to the largest of num_draws weights, of "
                 f"which {self.num_draws} are too few: it would be importance_weighted. Give "
-                f"num_draws=21 or more, or use truncated, which needs no tail."
+                f"num_draws={LEAST_DRAWS} or more, or use truncated, which needs no tail."
             )
 
     @property

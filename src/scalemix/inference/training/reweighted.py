@@ -57,7 +57,7 @@ def truncated(
     >>> from scalemix.inference import truncated
     >>> values = jnp.log(jnp.array([[0.7], [0.1], [0.1], [0.1]]))
     >>> round(truncated(values).item(), 4)
-    -1.0863
+    -1.0864
     """
 
     def cut(values: Array) -> Array:
