@@ -203,13 +203,8 @@ class NoiseTraining(Training):
             for mixture in structure.groups.values():
                 if not self.deterministic:
                     _check_sampling(name, mixture)
-                elif not np.all(np.isfinite(mixture.inverse_square_mean)):
-                    raise ValueError(
-                        f"The hierarchical objective needs E[xi^-2], which is infinite for "
-                        f"{mixture!r} on {name!r}. It is finite for InverseGamma and "
-                        f"InverseNakagami, Gamma with shape above 1, Beta with a above 2, and "
-                        f"Uniform with low above 0. Or use another objective."
-                    )
+                else:
+                    _check_inverse_square(name, mixture)
 
     @property
     def remedies(self) -> str:
@@ -312,6 +307,24 @@ def _check_sampling(name: str, mixture: ScaleMixture) -> None:
         jax.eval_shape(lambda: mixture.sample(key=jax.random.key(0)))
     except ValueError as error:
         raise ValueError(f"The prior on {name!r}: {error}") from None
+
+
+def _check_inverse_square(name: str, mixture: ScaleMixture) -> None:
+    """Raise `ValueError` if the noise of this layer has no finite `E[xi^-2]`."""
+    strength = np.asarray(mixture.inverse_square_mean)
+    if np.isnan(strength).any():
+        raise ValueError(
+            f"The hierarchical objective needs E[xi^-2], and the density of {mixture!r} on "
+            f"{name!r} could not be integrated: does log_prob integrate to one over the support? "
+            f"Give the family an inverse_square_mean of its own, or use another objective."
+        )
+    if np.isinf(strength).any():
+        raise ValueError(
+            f"The hierarchical objective needs E[xi^-2], which is infinite for {mixture!r} on "
+            f"{name!r}. It is finite for InverseGamma and InverseNakagami, Gamma with shape above "
+            f"1, Beta with a above 2, Uniform with low above 0, and a family of your own whose "
+            f"density at zero falls faster than xi. Or use another objective."
+        )
 
 
 def _check_steps(example: Shaped) -> None:
