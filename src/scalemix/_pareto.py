@@ -73,6 +73,16 @@ def smooth(log_weights: Array) -> Smoothed:
     return Smoothed(jnp.zeros_like(ranked).at[order].set(ranked), jnp.where(fitted, k, jnp.inf))
 
 
+def tail_shape(log_weights: Array) -> Array:
+    """k-hat of log weights along the only axis, where weights that tie at the top have no tail.
+
+    It is minus infinity if more draws share the largest weight than a tail has.
+    """
+    largest = jnp.sum(log_weights == jnp.max(log_weights))
+    shared = largest > tail_length(len(log_weights))
+    return jnp.where(shared, -jnp.inf, smooth(log_weights).k)
+
+
 def fit_tail(excess: Array, counted: Array) -> tuple[Array, Array]:
     """The shape k and the scale of the generalised Pareto distribution of some excesses.
 

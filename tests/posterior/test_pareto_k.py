@@ -46,18 +46,35 @@ def by_hand(std):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import arviz
-    return arviz.psislw(values.sum(axis=0))[1], arviz.psislw(values)[1]
+    batch = values.sum(axis=0)
+    weights = np.exp(batch - batch.max())
+    return arviz.psislw(batch)[1], arviz.psislw(values)[1], weights.sum() ** 2 / sum(weights**2)
 
 
 @pytest.mark.parametrize("std", [0.1, 2.0])
 def test_the_tails_are_those_of_arviz(std):
     found = posterior(std).pareto_k(X, targets(), num_draws=NUM_DRAWS)
-    batch, examples = by_hand(std)
+    batch, examples, effective = by_hand(std)
     np.testing.assert_allclose(found.batch, batch, rtol=1e-2, atol=1e-3)
     np.testing.assert_allclose(found.examples, examples, rtol=1e-2, atol=1e-2)
     # Noise that hardly matters is harmless, and noise that few draws get right is not.
     assert (found.batch < found.threshold) == (std == 0.1)
-    assert f"{found.batch:.2f} by batch" in str(found)
+    assert f"k-hat {found.batch:.2f}, 400 draws worth {effective:.0f}\n" in str(found)
+    np.testing.assert_allclose(found.effective_batch, effective, rtol=1e-3)
+    assert found.effective_examples.shape == (20,)
+    assert (found.effective_examples > found.effective_batch).all()
+
+
+def test_ties_are_told_from_tails():
+    """Most draws of mild dropout drop nothing and tie, so that no tail can be fitted."""
+    values = np.zeros(NUM_DRAWS, np.float32)
+    k, worth = importance._tail(jnp.asarray(values))
+    assert (k, worth) == (-jnp.inf, pytest.approx(NUM_DRAWS, rel=1e-4))
+    # Three draws stand out, a little or beyond all others.
+    for gain, effective in ((0.1, NUM_DRAWS), (30.0, 3)):
+        values[:3] = gain
+        k, worth = importance._tail(jnp.asarray(values))
+        assert (k, worth) == (jnp.inf, pytest.approx(effective, rel=1e-2))
 
 
 def test_rows_come_in_blocks_and_count_as_often_as_they_are_said_to(monkeypatch):

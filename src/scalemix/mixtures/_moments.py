@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from scalemix._pareto import smooth, tail_length
+from scalemix._pareto import smooth, tail_shape
 
 if TYPE_CHECKING:
     from scalemix.mixtures._base import ScaleMixture
@@ -102,9 +102,7 @@ def by_draws(noise: Array) -> Array:
     log_squares = -2 * jnp.log(jnp.where(noise == 0, 1.0, jnp.abs(noise)))
     smoothed = smooth(log_squares)
     mean = jnp.exp(jnp.max(log_squares)) * jnp.mean(jnp.exp(smoothed.log_weights))
-    # Noise of few values has no tail, and its smallest value is among the draws many times over.
-    bounded = jnp.sum(log_squares == jnp.max(log_squares)) > tail_length(len(noise))
-    tame = (bounded | (smoothed.k < LARGEST_K)) & ~jnp.any(noise == 0)
+    tame = (tail_shape(log_squares) < LARGEST_K) & ~jnp.any(noise == 0)
     return jnp.where(tame, mean, jnp.inf)
 
 

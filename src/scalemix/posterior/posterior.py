@@ -260,7 +260,8 @@ class Posterior(eqx.Module):
         Returns
         -------
         ParetoK
-            With `batch`, `examples` and a `threshold`; `print` shows a line.
+            With k-hat and the effective number of draws, by batch and by example; `print` shows
+            them.
 
         Raises
         ------

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._pareto import LEAST_DRAWS, smooth
+from scalemix._pareto import LEAST_DRAWS, tail_shape
 from scalemix._random import check_key
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
 from scalemix.data.values import check_weights
@@ -30,7 +30,7 @@ LARGEST_K = 0.7
 
 @dataclasses.dataclass(frozen=True)
 class ParetoK:
-    """How heavy the tail of importance weights is, by k-hat. `Posterior.pareto_k` makes it.
+    """How heavy the tail of importance weights is. `Posterior.pareto_k` makes it.
 
     A generalised Pareto distribution of shape k has moments up to order `1 / k`. The likelihood has
     an upper bound, and with it the weights, so that all their moments exist. The estimate says how
@@ -43,12 +43,20 @@ class ParetoK:
     | up to 1 | Averages are biased and their errors unknown. Far more draws are needed. |
     | above 1 | Averages are those of a few draws, and say nothing about the mean. |
 
+    Draws tie where noise is discrete. k-hat is minus infinity if so many of them share the largest
+    weight that there is no tail, and infinite if fewer than five are above the rest, too few for a
+    fit. The effective number of draws then says whether these few have all of the weight.
+
     Attributes
     ----------
     batch : float
         Of the weights that draws have by their likelihood of all rows.
     examples : numpy.ndarray
         Of the weights that draws have by their likelihood of each row.
+    effective_batch : float
+        How many draws of equal weight those of the batch are worth, `1 / sum_s w_s^2`.
+    effective_examples : numpy.ndarray
+        How many draws of equal weight those of each row are worth.
     num_draws : int
         The number of draws.
     threshold : float
@@ -57,12 +65,15 @@ class ParetoK:
     Examples
     --------
     >>> from scalemix.posterior.diagnostics import ParetoK
-    >>> print(ParetoK(0.95, np.array([0.1, 0.8, -0.2]), 1000))
-    k-hat of 1,000 draws: 0.95 by batch; at most 0.80 by example, 1 of 3 above 0.67
+    >>> print(ParetoK(0.95, np.array([0.1, 0.8]), 5.2, np.array([920.0, 310.0]), 1000))
+    by batch:   k-hat 0.95, 1,000 draws worth 5
+    by example: k-hat at most 0.80, above 0.67 for 1 of 2, 1,000 draws worth at least 310
     """
 
     batch: float
     examples: np.ndarray
+    effective_batch: float
+    effective_examples: np.ndarray
     num_draws: int
 
     @property
@@ -72,10 +83,11 @@ class ParetoK:
 
     def __str__(self) -> str:
         above = int(np.sum(self.examples > self.threshold))
+        worth = f"{self.num_draws:,} draws worth"
         return (
-            f"k-hat of {self.num_draws:,} draws: {self.batch:.2f} by batch; at most "
-            f"{self.examples.max():.2f} by example, {above} of {len(self.examples)} above "
-            f"{self.threshold:.2f}"
+            f"by batch:   k-hat {self.batch:.2f}, {worth} {self.effective_batch:.0f}\n"
+            f"by example: k-hat at most {self.examples.max():.2f}, above {self.threshold:.2f} for "
+            f"{above} of {len(self.examples)}, {worth} at least {self.effective_examples.min():.0f}"
         )
 
 
@@ -102,26 +114,31 @@ def find_pareto_k(
         raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}.")
     weight = check_weights(sample_weight, len(inputs))
     # All rows see the same draws, so that these have a likelihood of all rows.
-    batch, examples = np.zeros(num_draws), []
+    batch, examples, effective = np.zeros(num_draws), [], []
     for start in range(0, len(inputs), ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
-        log_probs, ks = stream(
+        log_probs, ks, worths = stream(
             _by_draw, networks, likelihood.num_outputs, jnp.arange(num_draws), key,
             inputs[rows], targets[rows],
         )  # fmt: skip
         # In double precision: many rows make sums whose differences single precision would lose.
         batch += weight[rows] @ log_probs
         examples.append(ks)
-    of_batch = _shape(jnp.asarray(batch - batch.max(), dtype))
-    return ParetoK(float(of_batch), np.concatenate(examples), num_draws)
+        effective.append(worths)
+    k, worth = _tail(jnp.asarray(batch - batch.max(), dtype))
+    return ParetoK(
+        float(k), np.concatenate(examples), float(worth), np.concatenate(effective), num_draws
+    )
 
 
-def _by_draw(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array, Array]:
-    """The log-likelihood of one row under each draw, and the shape of the tail of their weights."""
+def _by_draw(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array, Array, Array]:
+    """The log-likelihood of one row under each draw, and what the tail of their weights is like."""
     values = draws.each(lambda likelihood, out: likelihood.log_prob(out, y), outputs)
-    return values, smooth(values).k
+    return values, *_tail(values)
 
 
 @jax.jit
-def _shape(log_weights: Array) -> Array:
-    return smooth(log_weights).k
+def _tail(log_weights: Array) -> tuple[Array, Array]:
+    """k-hat, and the effective number of draws, `(sum_s w_s)^2 / sum_s w_s^2`."""
+    total, squares = (jax.nn.logsumexp(power * log_weights) for power in (1, 2))
+    return tail_shape(log_weights), jnp.exp(2 * total - squares)
