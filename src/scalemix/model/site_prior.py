@@ -130,7 +130,7 @@ class SitePrior(eqx.Module):
         strength = 0.5 / jnp.asarray(self.structure.scale) ** 2
         if parametrization == "hierarchical":
             for mixture in self.groups.values():
-                strength = strength * mixture.inverse_square_mean
+                strength = strength * jnp.asarray(mixture.inverse_square_mean, self.weight.dtype)
         return strength * jnp.sum(self.weight**2)
 
     def _check_proper(self) -> None:
