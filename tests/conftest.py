@@ -6,13 +6,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 # Nearly all the time of the tests went into compiling programs that then run for moments. Without
-# optimisation, and with XLA's older emitters, that takes a third of it. Flags of one's own count
-# instead: `make test-all` sets none, so that what users run is tested too. Processes that tests
-# start inherit the flags.
+# optimisation, in one piece, and with XLA's older emitters, that takes a third of it. Flags of
+# one's own count instead: `make test-all` sets none, so that what users run is tested too.
+# Processes that tests start inherit the flags.
 FLAGS = "--xla_backend_optimization_level=0"
 if version("jaxlib") < "0.11":
     # Later ones abort at a flag that they no longer know.
-    FLAGS += " --xla_cpu_use_fusion_emitters=false"
+    FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 os.environ.setdefault("XLA_FLAGS", FLAGS)
 
 import jax  # noqa: E402

@@ -49,6 +49,7 @@ __all__ = [  # noqa: F405
     "metrics",
     "mixtures",
     "networks",
+    "stochastic_depth",
 ]
 
 # Documented modules besides those in `__all__`.

@@ -23,6 +23,7 @@ from scalemix.mixtures import (
     Uniform,
 )
 from scalemix.model.model import Model
+from scalemix.model.stochastic_depth import stochastic_depth
 from scalemix.posterior.diagnostics import ConvergenceWarning
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
@@ -70,4 +71,5 @@ __all__ = [
     "metrics",
     "mixtures",
     "networks",
+    "stochastic_depth",
 ]

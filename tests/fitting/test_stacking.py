@@ -12,6 +12,7 @@ from scipy.stats import norm, t
 
 import scalemix as sx
 from scalemix import Candidate
+from scalemix.fitting import stacking
 from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
 from scalemix.fitting.trials import shorten
 from scalemix.networks import MLP
@@ -225,6 +226,13 @@ def test_a_finished_run_is_read_back(tmp_path, stacked):
     np.testing.assert_array_equal(
         first.posterior.predict(x).mean, stacked.posterior.predict(x).mean
     )
+
+
+def test_a_final_file_in_the_way_is_told_before_the_trials(tmp_path, monkeypatch):
+    (tmp_path / "run").write_text("of something else")
+    monkeypatch.setattr(stacking, "prepare", lambda *_: pytest.fail("data were prepared"))
+    with pytest.raises(ValueError, match=r"run exists\. Pass resume=True"):
+        sx.fit_stacked(candidates(), *data(), key=KEY, checkpoint=tmp_path / "run")
 
 
 def test_the_defaults_are_temperatures_by_floors():

@@ -71,7 +71,7 @@ def test_every_engine_has_a_row():
     assert {method.__name__ for method in methods} <= set(sx.__all__)
     # Objectives whose draws are shared alike are one kind.
     kinds = {(m.deterministic, m.sharing) for m in rows if isinstance(m, sx.NoiseTraining)}
-    every = [sx.NoiseTraining(objective) for objective in OBJECTIVES]
+    every = [sx.NoiseTraining(objective, num_draws=25) for objective in OBJECTIVES]
     assert kinds == {(m.deterministic, m.sharing) for m in every}
     samplers = {m.sampler for m in rows if isinstance(m, sx.MCMC)}
     assert samplers == set(get_args(SamplerName))

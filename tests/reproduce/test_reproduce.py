@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import threading
 from pathlib import Path
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from typer.testing import CliRunner
 
 import scalemix as sx
 from scalemix.cli.app import app
-from scalemix.reproduce import PLANS, Plan, page, reproduce, write_page
+from scalemix.reproduce import PLANS, Plan, page, read_results, reproduce, scores, write_page
 from scalemix.reproduce.cells import measure
 from scalemix.reproduce.dropout import GROUPS, KINDS, fit_dropout
 from scalemix.reproduce.published import DROPOUT, PAPER, SETS
@@ -37,7 +38,7 @@ def test_every_table_and_figure_is_made(folder):
     content = json.loads((folder / "results.json").read_text())
     methods = {name.split("/")[2] for name in content["cells"]}
     assert methods == {*KINDS, "ARD", "ADD", "ARD-ADD"}
-    assert methods == {method for _, columns in page.TABLES.values() for method in columns}
+    assert methods == {method for _, columns in scores.TABLES.values() for method in columns}
     for cell in content["cells"].values():
         assert len(cell["splits"]) == 2
         for row in cell["splits"]:
@@ -71,9 +72,17 @@ def test_the_documentation_holds_the_page_of_the_committed_results(tmp_path):
     assert len(content["cells"]) == len(methods) * len(SETS) >= 6 * len(SETS)
     assert content["plan"]["name"] == "full"
     assert len(content["commit"]) == 40
-    write_page(content, tmp_path / "reproduction.md", tmp_path / "reproduction")
+    other = docs / "reproduction" / "as_published.json"
+    in_the_papers_way = read_results(other) if other.exists() else None
+    write_page(content, tmp_path / "reproduction.md", tmp_path / "reproduction", in_the_papers_way)
     written = (tmp_path / "reproduction.md").read_text()
     assert written == (docs / "reproduction.md").read_text()
+    # What the page is about first, and each number that is counted.
+    assert "does not survive a true RMSE" in written.split("\n\n")[1]
+    states = [line.rsplit(" | ", 1)[1] for line in page.listing(content).splitlines()[2:]]
+    assert len(states) == 63
+    reached = page.shortfalls(content).split(" of 63 published numbers are reached")[0]
+    assert states.count("reached |") == int(reached)
 
 
 def test_what_is_not_reached_is_listed():
@@ -103,7 +112,8 @@ def test_importance_weighting_is_counted_by_batch_and_once():
     said = page.shortfalls({"cells": without})
     assert said.startswith("4 of 4 published numbers")
     assert "Not run yet: importance_weighted_by_batch on yacht." in said
-    assert "| yacht | 0.500 (0.000) / 0.67 ± 0.05 ✓ | not run |" in page.tables({"cells": without})
+    row = "| yacht | 0.72 ± 0.06 | 0.500 (0.000) / 0.67 ± 0.05 ✓ | not run |"
+    assert row in page.tables({"cells": without})
 
 
 def test_results_of_before_are_of_weights_by_example(folder, tmp_path):
@@ -158,6 +168,43 @@ def test_test_rows_reach_neither_training_nor_choice(names, name):
     assert clean.posteriors[0].scaling.y_mean == other.posteriors[0].scaling.y_mean
 
 
+@pytest.mark.parametrize("at_once", [1, 3])
+def test_cells_may_be_made_at_the_same_time(tmp_path, monkeypatch, at_once):
+    row = {"rmse": 1.0, "paper_rmse": 1.0, "log_likelihood": -1.0}
+    here = []
+
+    def made(methods, data, splits, plan, progress):
+        here.append(threading.current_thread() is threading.main_thread())
+        if fails and data.name == "wine":
+            raise RuntimeError("out of memory")
+        cell = {"splits": [row, row], "fit_seconds": 1.0}
+        return {method: cell | {"set": data.name} for method in methods}
+
+    monkeypatch.setattr("scalemix.reproduce.run.measure", made)
+    arguments = {"sets": ["wine", "yacht", "energy"], "at_once": at_once, "say": lambda _: None}
+    fails = True
+    with pytest.raises(RuntimeError, match="out of memory"):
+        reproduce("table1", PLAN, tmp_path, **arguments)
+    fails = False
+    content = reproduce("table1", PLAN, tmp_path, **arguments)
+    assert content == read_results(tmp_path / "results.json")
+    assert len(content["cells"]) == 3 * len(KINDS)
+    assert all(cell["set"] == name.split("/")[1] for name, cell in content["cells"].items())
+    # The time that passed, and not the sum of what each cell took.
+    assert 0 < content["seconds"] < len(content["cells"])
+    assert all(here) if at_once == 1 else not any(here)
+    with pytest.raises(ValueError, match="at_once"):
+        reproduce("table1", PLAN, tmp_path, at_once=0)
+
+
+def test_results_do_not_depend_on_how_many_are_made_at_once(folder, tmp_path):
+    content = json.loads((folder / "results.json").read_text())
+    again = quietly("table2", tmp_path, at_once=3)
+    assert len(again["cells"]) == 3
+    for name, cell in again["cells"].items():
+        assert cell["splits"] == content["cells"][name]["splits"]
+
+
 def test_another_plan_or_a_foreign_file_is_refused(folder, tmp_path):
     with pytest.raises(ValueError, match="results of another plan"):
         quietly("table1", folder, PLANS["quick"])
@@ -178,7 +225,9 @@ def test_the_command_line_shows_what_is_there(folder, monkeypatch):
     assert "table2/yacht/ARD-ADD" in shown.stdout
     machines = CliRunner().invoke(app, ["reproduce", *arguments, "--json"])
     assert json.loads(machines.stdout) == json.loads((folder / "results.json").read_text())
-    for bad in (["table9"], ["table1", "--quick", "--cpu-budget"], ["table1", "--sets", "nosuch"]):
+    plans = ["table1", "--quick", "--as-published"]
+    paged = ["table1", "--as-published", "--page", str(folder / "page.md")]
+    for bad in (["table9"], ["table1", "--sets", "nosuch"], plans, paged):
         assert CliRunner().invoke(app, ["reproduce", *bad, "-o", str(folder)]).exit_code == 2
 
 
@@ -187,14 +236,14 @@ def test_what_counts_as_reached():
         return {"splits": [{"paper_rmse": v, "log_likelihood": v, "rmse": v} for v in values]}
 
     # Yacht under ARD: .691, plus or minus .12.
-    assert page.reaches(cell(0.80, 0.80), "ARD", "paper_rmse", "yacht")
-    assert not page.reaches(cell(0.82, 0.82), "ARD", "paper_rmse", "yacht")
-    assert page.reaches(cell(-1.30, -1.30), "tail_adaptive", "log_likelihood", "yacht")
-    assert not page.reaches(cell(-1.50, -1.50), "tail_adaptive", "log_likelihood", "yacht")
+    assert scores.reaches(cell(0.80, 0.80), "ARD", "paper_rmse", "yacht")
+    assert not scores.reaches(cell(0.82, 0.82), "ARD", "paper_rmse", "yacht")
+    assert scores.reaches(cell(-1.30, -1.30), "tail_adaptive", "log_likelihood", "yacht")
+    assert not scores.reaches(cell(-1.50, -1.50), "tail_adaptive", "log_likelihood", "yacht")
     # Dropout on boston: 2.90 with a standard error of .18, of which two are allowed.
-    assert page.reaches(cell(3.2, 3.2), "lower_bound", "rmse", "boston")
-    assert not page.reaches(cell(3.3, 3.3), "lower_bound", "rmse", "boston")
-    assert page.reaches(cell(1.0, 2.0), "ARD", "rmse", "boston") is None
+    assert scores.reaches(cell(3.2, 3.2), "lower_bound", "rmse", "boston")
+    assert not scores.reaches(cell(3.3, 3.3), "lower_bound", "rmse", "boston")
+    assert scores.reaches(cell(1.0, 2.0), "ARD", "rmse", "boston") is None
 
 
 def test_published_numbers_cover_every_set():

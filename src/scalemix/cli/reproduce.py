@@ -22,6 +22,18 @@ def reproduce(
     cpu_budget: Annotated[
         bool, typer.Option("--cpu-budget", help="Five splits and fewer steps: for two cores.")
     ] = False,
+    as_published: Annotated[
+        bool,
+        typer.Option(
+            "--as-published",
+            help="The tables in the paper's way: nothing tuned, shuffled splits. Has files of its "
+            "own in the folder.",
+        ),
+    ] = False,
+    at_once: Annotated[
+        int | None,
+        typer.Option(help="Programs under way at a time; four on a GPU if not given.", min=1),
+    ] = None,
     sets: Annotated[
         str | None, typer.Option(help="Sets, with commas between; the seven if not given.")
     ] = None,
@@ -37,22 +49,31 @@ def reproduce(
 ) -> None:
     """Reproduce the tables and figures of the paper. Results already in the folder are kept."""
     from scalemix import reproduce as work
-    from scalemix.reproduce.page import MEASURES, summary
     from scalemix.reproduce.published import SETS
+    from scalemix.reproduce.scores import MEASURES, summary
 
-    if quick and cpu_budget:
-        raise InputError("--quick and --cpu-budget are two plans: give one of them.")
-    plan = work.PLANS["quick" if quick else "cpu" if cpu_budget else "full"]
+    asked = {"quick": quick, "cpu": cpu_budget, "as_published": as_published}
+    if sum(asked.values()) > 1:
+        raise InputError("--quick, --cpu-budget and --as-published are plans: give one of them.")
+    if as_published and page is not None:
+        raise InputError(
+            "--page goes with the other plans: it shows results of --as-published if the folder "
+            "has them."
+        )
+    plan = work.PLANS[next((name for name, wanted in asked.items() if wanted), "full")]
     terminal = Terminal(quiet=quiet or as_json, as_json=as_json)
     try:
         content = work.reproduce(
             target, plan, output, sets=SETS if sets is None else sets.split(","),
-            data_dir=data_dir, say=terminal.note, progress=terminal.progress,
+            data_dir=data_dir, at_once=at_once, say=terminal.note, progress=terminal.progress,
         )  # fmt: skip
+        if page is not None:
+            other = output / f"{work.PLANS['as_published'].file}.json"
+            work.write_page(
+                content, page, output, work.read_results(other) if other.exists() else None
+            )
     except ValueError as error:
         raise InputError(str(error)) from None
-    if page is not None:
-        work.write_page(content, page, output)
 
     def show() -> None:
         rows = []

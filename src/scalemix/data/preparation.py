@@ -2,10 +2,11 @@
 
 from typing import Any, Literal
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._warnings import warn
 from scalemix.data.batches import Data
@@ -13,6 +14,7 @@ from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, ta
 from scalemix.data.reader import Reader
 from scalemix.data.scaling import Scaling, find_scaling
 from scalemix.data.values import check_weights
+from scalemix.likelihoods import Likelihood
 
 # Single precision that resolves no more than this share of a column's spread deserves a warning.
 COARSEST = 0.01
@@ -102,13 +104,21 @@ def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
 
 def _check_possible(reader: Reader, y: np.ndarray, rows: np.ndarray) -> None:
     likelihood = reader.likelihood
-    output = jnp.zeros(likelihood.num_outputs, reader.dtype)
-    possible = jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
-    if not np.isfinite(possible).all():
-        row = int(np.argmin(np.isfinite(possible)))
+    # Rows are repeated up to a power of two, so that few programs serve all sizes.
+    filled = np.resize(y, (1 << (len(y) - 1).bit_length(), *y.shape[1:]))
+    possible = np.isfinite(_log_probs(likelihood, reader.dtype, filled))[: len(y)]
+    if not possible.all():
+        row = int(np.argmin(possible))
         raise ValueError(
             f"y is {y[row]} at row {rows[row]}, which {likelihood!r} gives no probability."
         )
+
+
+@eqx.filter_jit
+def _log_probs(likelihood: Likelihood, dtype: Any, y: np.ndarray) -> Array:
+    """The log probability of each target where the network's outputs are zero."""
+    output = jnp.zeros(likelihood.num_outputs, dtype)
+    return jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
 
 
 def hold_out(data: Data, fraction: float, key: PRNGKeyArray) -> tuple[Data, Data]:

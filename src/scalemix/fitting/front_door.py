@@ -174,11 +174,11 @@ def fit_many(
                 f"Fits that run together must be of one kind: method {i} is "
                 f"{type(one).__name__}, and method 0 is {type(methods[0]).__name__}."
             )
-    check_resume(checkpoint, resume)
     if not (isinstance(checkpoint_every, int) and checkpoint_every > 0):
         raise ValueError(
             f"checkpoint_every must be a positive whole number, got {checkpoint_every!r}."
         )
+    check_resume(checkpoint, resume)
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = [prepare(*one, standardize) for one in zip(models, xs, ys, weights, strict=True)]
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(

@@ -22,7 +22,14 @@ from scalemix.fitting.kinds import (
 
 Task = Literal["regression", "classification"]
 Inference = Literal["em", "noise", "mcmc"]
-Objective = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
+Objective = Literal[
+    "lower_bound",
+    "importance_weighted",
+    "truncated",
+    "pareto_smoothed",
+    "tail_adaptive",
+    "hierarchical",
+]
 Sampler = Literal["nuts", "mclmc"]
 
 PRIOR_NAMES = ("ard", "drop-connect", "add", "ard-add")

@@ -8,7 +8,9 @@ from scalemix.inference.training.objectives import (
     hierarchical,
     importance_weighted,
     lower_bound,
+    pareto_smoothed,
     tail_adaptive,
+    truncated,
 )
 from scalemix.inference.training.settings import Training
 
@@ -21,5 +23,7 @@ __all__ = [
     "hierarchical",
     "importance_weighted",
     "lower_bound",
+    "pareto_smoothed",
     "tail_adaptive",
+    "truncated",
 ]

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from scalemix._types import PyTree
 from scalemix.model.model import Model
@@ -52,7 +53,20 @@ def stack_fits(methods: Sequence[Any], models: Sequence[Model]) -> SideBySide:
 
 def take(tree: PyTree, rows: int | slice) -> PyTree:
     """The entries of a tree whose arrays are stacked on a leading axis."""
-    return jax.tree.map(lambda leaf: leaf[rows] if hasattr(leaf, "ndim") else leaf, tree)
+    on_device, rest = eqx.partition(tree, lambda leaf: isinstance(leaf, jax.Array))
+    if isinstance(rows, int):
+        # One program for all arrays and all entries.
+        on_device = _entry(on_device, np.int32(rows))
+    else:
+        on_device = jax.tree.map(lambda leaf: leaf[rows], on_device)
+    # Arrays of the host stay there.
+    rest = jax.tree.map(lambda leaf: leaf[rows] if isinstance(leaf, np.ndarray) else leaf, rest)
+    return eqx.combine(on_device, rest)
+
+
+@jax.jit
+def _entry(arrays: PyTree, which: Array) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[which], arrays)
 
 
 def _with_arrays(method: Any, model: Model) -> SideBySide:

@@ -17,6 +17,7 @@ from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array
 from scalemix._special import inside, positive_part
+from scalemix.mixtures._moments import find_inverse_square_mean
 
 
 def as_count(count: ArrayLike, like: Array) -> Array:
@@ -50,9 +51,15 @@ class ScaleMixture(eqx.Module):
         """E[xi^2], the variance of a weight of scale one; infinite for heavy tails."""
 
     @property
-    @abc.abstractmethod
     def inverse_square_mean(self) -> Real:
-        """E[xi^-2], the strength of the hierarchical penalty; infinite for most families."""
+        """E[xi^-2], the strength of the hierarchical penalty; infinite for most families.
+
+        A family with a closed form gives it here. Otherwise it is found by quadrature of the
+        density, and is not a number where that fails. If the family has no density, and `log_prob`
+        raises `NotImplementedError`, it is the mean of some thousand draws, infinite where their
+        tail is too heavy for that.
+        """
+        return find_inverse_square_mean(self)
 
     @property
     def support(self) -> tuple[Real, Real]:

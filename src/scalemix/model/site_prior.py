@@ -135,7 +135,7 @@ class SitePrior(eqx.Module):
         if parametrization == "hierarchical":
             self.check_hierarchical()
             for mixture in self.groups.values():
-                penalty = penalty * mixture.inverse_square_mean
+                penalty = penalty * jnp.asarray(mixture.inverse_square_mean, self.weight.dtype)
         return penalty
 
     def weight_variance(self, squares: Array) -> Array:

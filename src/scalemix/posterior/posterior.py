@@ -17,7 +17,7 @@ from scalemix.posterior.networks import AnyNetworks
 from scalemix.posterior.predictive import DrawSource, Predictive
 
 if TYPE_CHECKING:
-    from scalemix.posterior.diagnostics import Diagnostics
+    from scalemix.posterior.diagnostics import Diagnostics, ParetoK
     from scalemix.posterior.pruning import Pruned
     from scalemix.posterior.relevance import Relevance
 
@@ -228,6 +228,57 @@ class Posterior(eqx.Module):
             self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
             drop_inputs=drop_inputs,
         )  # fmt: skip
+
+    def pareto_k(
+        self,
+        x: Any,
+        y: Any,
+        *,
+        num_draws: int = 1000,
+        sample_weight: Any = None,
+        key: PRNGKeyArray | None = None,
+    ) -> "ParetoK":
+        """How far importance weights of the noise can be trusted, by the k-hat of their tail.
+
+        The weights are those of draws of noise from the prior, in proportion to the likelihood of
+        all rows together, and of each row by itself. k-hat below 0.5 is good, and above 0.7 few
+        draws have nearly all of the weight.
+
+        Parameters
+        ----------
+        x : array_like
+            Inputs, such as those of the training data.
+        y : array_like
+            Their targets, one for each row.
+        num_draws : int, default 1000
+            How many draws of noise to weigh, at least 21.
+        sample_weight : array_like, optional
+            The number of rows that each row counts as in the likelihood of all rows.
+        key : PRNGKeyArray, optional
+            The randomness of the draws; by default the posterior's own.
+
+        Returns
+        -------
+        ParetoK
+            With k-hat and the effective number of draws, by batch and by example; `print` shows
+            them.
+
+        Raises
+        ------
+        ValueError
+            If the posterior is not of noise training, or of an ensemble, whose `members` have it.
+
+        Examples
+        --------
+        >>> dropout = sx.Model(net, sx.ARD(sx.Gaussian(0.1)), sx.likelihoods.Gaussian())
+        >>> noisy = sx.fit(dropout, x, y, sx.NoiseTraining(steps=20, num_draws=2), key=key)
+        >>> k = noisy.pareto_k(x, y, num_draws=50)
+        >>> k.examples.shape, round(k.threshold, 3)
+        ((40,), 0.411)
+        """
+        from scalemix.posterior.diagnostics import find_pareto_k
+
+        return find_pareto_k(self, x, y, num_draws, sample_weight, key)
 
     # What follows is of posteriors that MCMC sampled; others raise a `ValueError` that says so.
     # Diagnostics are made of posteriors, so they too are imported only when they are asked for.

@@ -13,12 +13,13 @@ have scales. A layer whose units have scales is off if all its units are, and on
 scales if all its outputs are; any other layer is off if the rule says so of the layer as a whole.
 """
 
-import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from scalemix.model.site_prior import SitePrior
 from scalemix.networks.groups import GROUPS
@@ -47,49 +48,68 @@ class SiteRelevance(NamedTuple):
     on: bool
 
 
+class Sums(NamedTuple):
+    """Sums over the weights of each row, or of each output, and how many weights it has."""
+
+    signal: Any
+    noise: Any
+    prior: Any
+    num_weights: Any
+
+
 def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
     """What the rule says of each site of one part of the networks."""
-    moments = networks.weight_moments()
+    sums = _sums(networks.model.site_priors, networks.weight_moments())
+    sums = jax.tree.map(lambda values: np.asarray(values, np.float64), sums)
     return {
-        prior.name: _measure_site(prior, moments[prior.name], threshold)
+        prior.name: _measure_site(prior, sums[prior.name], threshold)
         for prior in networks.model.site_priors
     }
 
 
-def _measure_site(site_prior: SitePrior, moments: WeightMoments, threshold: float) -> SiteRelevance:
-    groups = ["unit", *(group for group in site_prior.groups if GROUPS[group].by_output)]
-    lines = {group: _measure_lines(site_prior, group, moments, threshold) for group in groups}
-    signal, noise, prior = (
-        float(np.asarray(values, np.float64).sum())
-        for values in (moments.mean**2, moments.variance, moments.prior_variance)
+def _measure_site(site_prior: SitePrior, sums: dict[str, Sums], threshold: float) -> SiteRelevance:
+    lines = {group: _measure_lines(of_group, threshold) for group, of_group in sums.items()}
+    # Every weight is in one row.
+    signal, noise, prior, count = (
+        float(np.sum(values, dtype=np.float64)) for values in sums["unit"]
     )
     ratio = float(_ratio(signal, noise))
     own = [lines[group].on.any() for group in lines if group in site_prior.groups]
     return SiteRelevance(
         lines=lines,
-        variance=prior / math.prod(site_prior.site.shape),
+        variance=prior / count,
         ratio=ratio,
         on=bool(all(own) if own else ratio >= threshold and signal + noise > 0),
     )
 
 
-def _measure_lines(
-    site_prior: SitePrior, group: str, moments: WeightMoments, threshold: float
-) -> Lines:
-    site, layer = site_prior.site, site_prior.layer
-
-    def total(values: Array | np.ndarray) -> np.ndarray:
-        sums = GROUPS[group].sum_weights(site, layer, jax.numpy.asarray(values, float))
-        return np.asarray(sums, np.float64)
-
-    signal, noise, prior = (
-        total(values) for values in (moments.mean**2, moments.variance, moments.prior_variance)
-    )
-    counts = total(np.ones(site.shape))
+def _measure_lines(sums: Sums, threshold: float) -> Lines:
+    signal, noise, prior, counts = sums
     per_weight, ratio = (signal + noise) / counts, _ratio(signal, noise)
     typical = np.average(per_weight, weights=counts)
     on = (ratio >= threshold) & (per_weight > NEGLIGIBLE * typical)
     return Lines(prior / counts, ratio, on)
+
+
+@eqx.filter_jit
+def _sums(
+    site_priors: Sequence[SitePrior], moments: dict[str, WeightMoments]
+) -> dict[str, dict[str, Sums]]:
+    """The sums over each row of each site, and over each output with a scale, as one program."""
+
+    def sums(prior: SitePrior, of: WeightMoments, group: str) -> Sums:
+        ones = jnp.ones(prior.site.shape)
+        values = of.mean**2, of.variance, of.prior_variance, ones
+        kind, site, layer = GROUPS[group], prior.site, prior.layer
+        return Sums(*(kind.sum_weights(site, layer, jnp.asarray(each, float)) for each in values))
+
+    return {
+        prior.name: {
+            group: sums(prior, moments[prior.name], group)
+            for group in ("unit", *(g for g in prior.groups if GROUPS[g].by_output))
+        }
+        for prior in site_priors
+    }
 
 
 def _ratio(signal: Any, noise: Any) -> np.ndarray:

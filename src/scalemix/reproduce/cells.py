@@ -5,18 +5,23 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
 from scalemix.analysis import metrics
 from scalemix.data import Dataset
+from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
 from scalemix.fitting.front_door import fit_many
 from scalemix.inference import VariationalEM
 from scalemix.likelihoods import Gaussian
 from scalemix.mixtures import InverseGamma
 from scalemix.model.model import Model
 from scalemix.networks import ResNet
+from scalemix.posterior import statistics
 from scalemix.posterior.posterior import Posterior
-from scalemix.reproduce.dropout import GROUPS, KINDS, Fitted, Split, fit_dropout
-from scalemix.reproduce.plans import WIDTH, Plan
+from scalemix.posterior.streaming import stream
+from scalemix.reproduce.dropout import GROUPS, KINDS, Fitted, fit_dropout
+from scalemix.reproduce.plans import WIDTH, Plan, Split
 from scalemix.structures import ADD, ARD, ARDADD, Structure
 
 STRUCTURES: dict[str, type[Structure]] = {"ARD": ARD, "ADD": ADD, "ARD-ADD": ARDADD}
@@ -28,15 +33,13 @@ TABLES: dict[str, list[tuple[str, ...]]] = {
 }
 # Draws by which test rows are predicted: the logarithm of a mean over few of them is biased low.
 NUM_PREDICTED = 1000
-# The share of steps over which EM's temperature rises: see benchmarks/em_warm_up.py.
-WARM_UP = 0.3
 
 
 def fit_em(
     data: Dataset, splits: Sequence[Split], plan: Plan, structure: str, progress: bool | None
 ) -> Fitted:
     """Table 2: a residual network of 2 x 50 under inverse gamma(3, 3) scales, by variational EM."""
-    method = VariationalEM(warm_up=WARM_UP, **plan.training(len(splits[0][0])))
+    method = VariationalEM(warm_up=plan.warm_up, **plan.training(len(splits[0][0])))
     keys = jax.random.split(jax.random.key(4), len(splits))
     prior = STRUCTURES[structure](InverseGamma(3.0, 3.0))
     posteriors = fit_many(
@@ -68,7 +71,12 @@ def measure(
     else:
         fitted = {name: fit_em(data, splits, plan, name, progress) for name in methods}
     seconds = time.perf_counter() - start
-    about = {"fit_seconds": seconds / len(methods), **plan.training(len(splits[0][0]))}
+    training = plan.training(len(splits[0][0]))
+    about = {
+        "fit_seconds": seconds / len(methods),
+        "steps": training["steps"],
+        "batch_size": training["batch_size"],
+    }
     return {
         name: {"splits": [_scores(data, *of) for of in zip(*one, splits, strict=True)], **about}
         for name, one in fitted.items()
@@ -79,10 +87,29 @@ def _scores(
     data: Dataset, posterior: Posterior, chosen: dict[str, float], split: Split
 ) -> dict[str, float]:
     x, y = data.x[split[1]], data.y[split[1]]
-    prediction = posterior.predict(x, num_draws=NUM_PREDICTED)
+    model, scaling = posterior.model, posterior.scaling
+    seen = inputs_as_seen(check_inputs(x, model), model, scaling)
+    targets = targets_as_seen(check_targets(y, model.likelihood), scaling, seen.dtype)
+    places = jnp.arange(NUM_PREDICTED)
+    mean, error, log_prob = stream(
+        _statistics, posterior.networks, 1, places, posterior.key, seen, targets
+    )
     return {
-        "rmse": metrics.rmse(y, prediction.mean),
-        "paper_rmse": metrics.paper_rmse(prediction.absolute_error(y)),
-        "log_likelihood": metrics.log_likelihood(prediction.log_prob(y)),
+        "rmse": metrics.rmse(y, mean * scaling.y_scale + scaling.y_mean),
+        "paper_rmse": metrics.paper_rmse(error * scaling.y_scale),
+        "log_likelihood": metrics.log_likelihood(log_prob - np.log(scaling.y_scale)),
         **chosen,
     }
+
+
+def _statistics(draws: Any, outputs: Any, y: Any) -> tuple[Any, ...]:
+    """What `Predictive` would have of its `mean`, `absolute_error` and `log_prob`.
+
+    It would draw all networks anew for each of them.
+    """
+    mean, _, _ = statistics.moments(draws, outputs)
+    return (
+        mean,
+        *statistics.absolute_error(draws, outputs, y),
+        *statistics.log_prob(draws, outputs, y),
+    )

@@ -22,10 +22,8 @@ from scalemix.model.model import Model
 from scalemix.networks import MLP
 from scalemix.posterior.posterior import Posterior
 from scalemix.reproduce.given_rows import given_rows, held_out_log_probs
-from scalemix.reproduce.plans import WIDTH, Plan
+from scalemix.reproduce.plans import WIDTH, Plan, Split
 from scalemix.structures import ARD
-
-Split = tuple[np.ndarray, np.ndarray]
 
 
 class Kind(NamedTuple):
@@ -49,13 +47,6 @@ GROUPS = [
     tuple(name for name, kind in KINDS.items() if kind.sharing == sharing)
     for sharing in ("example", "batch")
 ]
-# What dropout's choice is made among: the rate of dropping, and the least noise of the target in
-# its standard deviations. A noise level that is only learned comes out too low where the network
-# overfits; grid searches of the literature choose it on held-out rows.
-DROP_RATES = (0.005, 0.01, 0.05, 0.1)
-NOISE_FLOORS = (0.001, 0.1, 0.3)
-CHOICES = [{"drop": d, "noise_floor": f} for d in DROP_RATES for f in NOISE_FLOORS]
-PRIOR_SCALE = 10.0
 NUM_DRAWS = 10
 
 
@@ -76,7 +67,7 @@ def fit_dropout(
     """Fits of each split by methods that share draws alike.
 
     All splits, objectives and choices are tried as one program, and what was chosen trains as
-    another.
+    another. Methods that differ only in how they predict share a fit where they choose alike.
     """
     num = len(splits)
     training = plan.training(len(splits[0][0]))
@@ -87,39 +78,57 @@ def fit_dropout(
             objective, num_draws=NUM_DRAWS, noise_sharing=sharing, **training
         )
     keys = jax.random.split(jax.random.key(1), num)
-    options = [_options(data.x.shape[1], key) for key in keys]
+    options = [_options(data.x.shape[1], plan, key) for key in keys]
     xs, ys = ([values[rows] for rows, _ in splits] for values in (data.x, data.y))
     prepared = [prepare(options[0][0], x, y, None, True)[0] for x, y in zip(xs, ys, strict=True)]
-    scores = _try_out(options, methods, prepared, plan.held_out, progress)
-    best = {name: of_method.argmax(axis=1) for name, of_method in scores.items()}
+    best = _choose(options, methods, prepared, plan.held_out, progress)
+    # The fits that are asked for, each once: a method, a split and what was chosen for it.
+    wanted = {name: [(methods[name], i, best[name][i]) for i in range(num)] for name in names}
+    fits = list(dict.fromkeys(fit for of_method in wanted.values() for fit in of_method))
     posteriors = fit_many(
-        [options[i][best[name][i]] for name in names for i in range(num)],
-        xs * len(names),
-        ys * len(names),
-        [method for method in methods.values() for _ in splits],
-        keys=jnp.concatenate([keys] * len(names)),
+        [options[i][choice] for _, i, choice in fits],
+        [xs[i] for _, i, _ in fits],
+        [ys[i] for _, i, _ in fits],
+        [method for method, _, _ in fits],
+        keys=keys[np.array([i for _, i, _ in fits])],
         progress=progress,
     )
+    made = dict(zip(fits, posteriors, strict=True))
     fitted = {}
-    for m, name in enumerate(names):
-        mine = posteriors[m * num : (m + 1) * num]
+    for name in names:
+        mine = [made[fit] for fit in wanted[name]]
         if KINDS[name].given_rows:
             mine = [given_rows(*one) for one in zip(mine, prepared, keys, strict=True)]
-        fitted[name] = Fitted(mine, [CHOICES[c] for c in best[name]])
+        fitted[name] = Fitted(mine, [plan.choices[c] for c in best[name]])
     return fitted
 
 
-def _options(num_inputs: int, key: Any) -> list[Model]:
+def _options(num_inputs: int, plan: Plan, key: Any) -> list[Model]:
     """The models of one split among which is chosen."""
     network = MLP(num_inputs, "scalar", WIDTH, 1, key=key)
+    scale = np.inf if plan.prior_scale is None else plan.prior_scale
     return [
         Model(
             network,
-            ARD(Bernoulli(1 - c["drop"]), scale=PRIOR_SCALE),
+            ARD(Bernoulli(1 - c["drop"]), scale=scale),
             Gaussian(floor=c["noise_floor"]),
         )
-        for c in CHOICES
+        for c in plan.choices
     ]
+
+
+def _choose(
+    options: Sequence[Sequence[Model]],
+    methods: dict[str, NoiseTraining],
+    data: Sequence[Data],
+    fraction: float,
+    progress: bool | None,
+) -> dict[str, list[int]]:
+    """The number of the option that is best for each split, by method."""
+    if len(options[0]) == 1:
+        return {name: [0] * len(options) for name in methods}
+    scores = _try_out(options, methods, data, fraction, progress)
+    return {name: of_method.argmax(axis=1).tolist() for name, of_method in scores.items()}
 
 
 def _try_out(
@@ -155,6 +164,6 @@ def _try_out(
     for name, method in methods.items():
         seen = held_out.weight[which] > 0
         means = np.sum(np.where(seen, log_probs[KINDS[name].given_rows], 0.0), axis=1)
-        table = (means / seen.sum(axis=1)).reshape(len(data), len(fits), len(CHOICES))
+        table = (means / seen.sum(axis=1)).reshape(len(data), len(fits), -1)
         scores[name] = table[:, list(fits).index(method)]
     return scores

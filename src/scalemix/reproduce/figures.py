@@ -24,8 +24,8 @@ from scalemix.mixtures import (
 from scalemix.model.model import Model
 from scalemix.networks import MLP, ResNet
 from scalemix.posterior.posterior import Posterior
-from scalemix.reproduce.cells import STRUCTURES, WARM_UP
-from scalemix.reproduce.plans import Plan
+from scalemix.reproduce.cells import STRUCTURES
+from scalemix.reproduce.plans import WARM_UP, Plan
 from scalemix.structures import ARD
 
 # Colours that people with any kind of colour vision tell apart.

@@ -30,6 +30,9 @@ NUM_WEIGHED = 2000
 NUM_KEPT = 500
 # Draws that go through the network side by side: all rows of a large set for each of them.
 TOGETHER = 100
+# Models go side by side too, until their draws make up this many rows: one after another, those of
+# small sets leave a GPU idle.
+ROWS_TOGETHER = 2**19
 
 
 class KeptNoise(Networks):
@@ -74,7 +77,11 @@ def _scored(models: Model, train: Data, held_out: Data, which: Array, keys: PRNG
         log_probs = _log_probs(model, unseen, _kept(model, rows, key))
         return jax.nn.logsumexp(log_probs, axis=0) - jnp.log(NUM_KEPT)
 
-    return jax.lax.map(one, (arrays, which, keys))
+    num = len(which)
+    most = max(1, min(num, ROWS_TOGETHER // (TOGETHER * train.y.shape[1])))
+    # A remainder would be compiled a second time.
+    together = next(size for size in range(most, 0, -1) if num % size == 0)
+    return jax.lax.map(one, (arrays, which, keys), batch_size=together)
 
 
 def held_out_log_probs(

@@ -1,9 +1,12 @@
 """Published numbers, as mean and error.
 
 `PAPER` is from the paper's Tables 1 and 2 (Nalisnick, Hernandez-Lobato and Smyth, ICML 2019). Its
-own "RMSE" columns are what `metrics.paper_rmse` computes. `DROPOUT` is the grid-searched MC dropout
-of 2018 (Mukhoti, Stenetorp and Gal, "On the importance of strong baselines in Bayesian deep
-learning"): true RMSE and log-likelihood; an error of zero stands for one that is not known here.
+own "RMSE" columns are what `metrics.paper_rmse` computes. The columns that it takes from others are
+true RMSE: `PRINTED_LOWER_BOUND` in Table 1 (Gal and Ghahramani 2016), and `BASELINES` in Table 2
+(the same with two layers, Hernandez-Lobato and Adams 2015, Bui and others 2016). `PRINTED_RANKS` is
+Table 2's last line. `DROPOUT` is the grid-searched MC dropout of 2018 (Mukhoti, Stenetorp and Gal,
+"On the importance of strong baselines in Bayesian deep learning"): true RMSE and log-likelihood; an
+error of zero stands for one that is not known here.
 """
 
 Number = tuple[float, float]
@@ -55,6 +58,42 @@ PAPER: dict[str, dict[str, dict[str, Number]]] = {
         )
     },
 }  # fmt: skip
+
+PRINTED_LOWER_BOUND: dict[str, dict[str, Number]] = {
+    "rmse": _by_set(
+        (2.80, 0.19), (4.81, 0.14), (1.09, 0.05), (0.09, 0.0), (4.00, 0.04), (0.61, 0.01),
+        (0.72, 0.06)
+    ),
+    "log_likelihood": _by_set(
+        (-2.39, 0.05), (-2.94, 0.02), (-1.72, 0.02), (0.97, 0.01), (-2.79, 0.01), (-0.92, 0.01),
+        (-1.38, 0.01)
+    ),
+}  # fmt: skip
+
+BASELINES: dict[str, dict[str, Number]] = {
+    "dropout": _by_set(
+        (2.80, 0.13), (4.50, 0.18), (0.47, 0.01), (0.08, 0.0), (3.63, 0.04), (0.60, 0.01),
+        (0.66, 0.06)
+    ),
+    "probabilistic backpropagation": _by_set(
+        (2.795, 0.16), (5.241, 0.12), (0.903, 0.05), (0.071, 0.0), (4.028, 0.03), (0.643, 0.01),
+        (0.848, 0.05)
+    ),
+    "deep GP": _by_set(
+        (2.38, 0.12), (4.64, 0.11), (0.57, 0.02), (0.05, 0.0), (3.60, 0.03), (0.50, 0.01),
+        (0.98, 0.09)
+    ),
+}  # fmt: skip
+
+# As it is printed: the last but one deviation has lost a point.
+PRINTED_RANKS: dict[str, Number] = {
+    "dropout": (4.4, 1.7),
+    "probabilistic backpropagation": (5.6, 0.5),
+    "deep GP": (3.1, 1.8),
+    "ARD": (3.0, 1.1),
+    "ADD": (2.9, 10),
+    "ARD-ADD": (2.0, 1.1),
+}
 
 DROPOUT: dict[str, dict[str, Number]] = {
     "rmse": {

@@ -10,45 +10,52 @@ import jax
 
 from scalemix._files import replacing
 from scalemix.reproduce.plans import Plan
+from scalemix.reproduce.scores import seconds_of
 
 
 class Store:
     """The cells of a reproduction that are finished, and what they were made with."""
 
     def __init__(self, folder: Path, plan: Plan):
-        self.path: Path = folder / "results.json"
+        self.path: Path = folder / f"{plan.file}.json"
         about = {
-            "plan": plan.__dict__,
+            "plan": plan.to_json(),
             "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",
             "jax": jax.__version__,
             "commit": _commit(),
         }
-        self.content: dict[str, Any] = {**about, "cells": {}}
+        self.content: dict[str, Any] = {**about, "seconds": 0.0, "cells": {}}
         if self.path.exists():
-            try:
-                content = json.loads(self.path.read_text())
-                theirs, _ = content["plan"], content["cells"]
-            except (ValueError, KeyError, TypeError):
+            self.content = read_results(self.path)
+            theirs = Plan.read(self.content["plan"])
+            if theirs != plan:
                 raise ValueError(
-                    f"{self.path} is no results file of a reproduction. Delete it, or choose "
-                    f"another folder."
-                ) from None
-            if theirs != about["plan"]:
-                raise ValueError(
-                    f"{self.path} holds results of another plan ({theirs.get('name')!r}, not "
+                    f"{self.path} holds results of another plan ({theirs.name!r}, not "
                     f"{plan.name!r}). Delete it, or choose another folder."
                 )
-            self.content = content | {"cells": _renamed(content["cells"])}
 
     def holds(self, name: str) -> bool:
         """Whether a cell is finished."""
         return name in self.content["cells"]
 
-    def put(self, cells: dict[str, dict[str, Any]]) -> None:
-        """Keep finished cells."""
+    def put(self, cells: dict[str, dict[str, Any]], seconds: float) -> None:
+        """Keep finished cells, and the time since the last ones were kept."""
+        self.content["seconds"] = seconds_of(self.content) + seconds
         self.content["cells"].update(cells)
         with replacing(self.path) as file:
             file.write((json.dumps(self.content, indent=1) + "\n").encode())
+
+
+def read_results(path: Path) -> dict[str, Any]:
+    """What a results file holds."""
+    try:
+        content = json.loads(path.read_text())
+        Plan.read(content["plan"])
+        return content | {"cells": _renamed(content["cells"])}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"{path} is no results file of a reproduction. Delete it, or choose another folder."
+        ) from None
 
 
 def _renamed(cells: dict[str, Any]) -> dict[str, Any]:

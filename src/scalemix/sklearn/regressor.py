@@ -59,8 +59,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         The least noise of a real target, in standard deviations of it. With "auto", held-out rows
         choose for EM, and it is 0.001 otherwise. Classes have no such noise.
     objective : str, default="tail_adaptive"
-        What noise training maximises: lower_bound, importance_weighted, tail_adaptive,
-        hierarchical.
+        What noise training maximises: lower_bound, importance_weighted, truncated, pareto_smoothed,
+        tail_adaptive, hierarchical.
     num_draws : int, default=10
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"

@@ -25,6 +25,8 @@ def findings(model, x, y, method, fit=sx.fit, **options):
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UselessFitWarning)
         fit(model, x, y, method, **(options or {"key": KEY}))
+    # Whatever the way in, the line that is named is the caller's.
+    assert {warning.filename for warning in caught} <= {__file__}
     return [str(warning.message) for warning in caught]
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -51,9 +52,18 @@ def test_every_structure_trains(structure, sharing):
     assert objective[-20:].mean() > objective[:20].mean() + 0.1
 
 
-@pytest.mark.parametrize("objective", ["lower_bound", "importance_weighted", "tail_adaptive"])
-def test_training_learns(objective):
-    method = sx.NoiseTraining(objective, steps=600, num_draws=5, learning_rate=0.02)
+@pytest.mark.parametrize(
+    ("objective", "num_draws"),
+    [
+        ("lower_bound", 5),
+        ("importance_weighted", 5),
+        ("truncated", 5),
+        ("pareto_smoothed", 25),
+        ("tail_adaptive", 5),
+    ],
+)
+def test_training_learns(objective, num_draws):
+    method = sx.NoiseTraining(objective, steps=600, num_draws=num_draws, learning_rate=0.02)
     predictive = sx.fit(mlp_model(), X, Y, method, key=KEY).predict(X)
     assert sx.metrics.rmse(Y, predictive.mean) < 0.35 * Y.std()
 
@@ -113,6 +123,10 @@ def test_importance_weights_can_be_recorded(sharing, num_weighing):
         ({"objective": "importance_weighted", "weighting": "batch"}, "batch"),
         ({"objective": "lower_bound", "noise_sharing": "batch"}, "batch"),
         ({"objective": "tail_adaptive", "weighting": "batch"}, "example"),
+        ({"objective": "truncated"}, "batch"),
+        ({"objective": "pareto_smoothed", "num_draws": 25}, "batch"),
+        ({"objective": "pareto_smoothed", "num_draws": 25, "weighting": "example"}, "example"),
+        ({"objective": "lower_bound", "noise_sharing": "sequence"}, "sequence"),
     ],
 )
 def test_who_shares_a_draw_follows_the_objective_unless_said(settings, sharing):
@@ -197,6 +211,7 @@ def test_sample_weights_are_repetitions():
         ({"objective": "elbo"}, "objective must be one of lower_bound"),
         ({"num_draws": 0}, "num_draws must be at least 1"),
         ({"noise_sharing": "none"}, "noise_sharing must be"),
+        ({"objective": "pareto_smoothed"}, "10 are too few.*num_draws=21 or more"),
         ({"weighting": "none"}, "weighting must be"),
         ({"noise_sharing": "batch", "weighting": "example"}, "only be weighed by the batch"),
         ({"steps": 10, "epochs": 2}, "steps or epochs, not both"),
@@ -212,3 +227,54 @@ def test_sample_weights_are_repetitions():
 def test_impossible_settings_are_refused(arguments, reason):
     with pytest.raises(ValueError, match=reason):
         sx.NoiseTraining(**arguments)
+
+
+class StepByStep(eqx.Module):
+    """A network that takes a sequence and runs one layer on each step; their sum comes out."""
+
+    layer: eqx.nn.Linear
+
+    def __init__(self, num_features, key):
+        self.layer = eqx.nn.Linear(num_features, 1, use_bias=False, key=key)
+
+    def __call__(self, x):
+        return jnp.sum(jax.vmap(self.layer)(x), axis=0)
+
+
+def test_all_steps_of_a_sequence_share_their_draws():
+    """And no two sequences do, nor two draws."""
+    num_steps, num_features = 5, 4
+    network = StepByStep(num_features, KEY)
+    network = eqx.tree_at(lambda n: n.layer.weight, network, jnp.ones((1, num_features)))
+    prior, example = sx.ARD(sx.Bernoulli(0.5)), jnp.zeros((num_steps, num_features))
+    model = sx.Model(network, prior, sx.likelihoods.Gaussian(), example=example)
+    engine = sx.NoiseTraining(num_draws=3, noise_sharing="sequence")
+    engine.check_model(model)
+    # Only one feature is on in any step, the same in all: the output is five, or it is none.
+    x = np.zeros((32, num_steps, num_features), np.float32)
+    x[..., 0] = 1.0
+    batch = Batch(jnp.asarray(x), jnp.zeros(32), jnp.ones(32))
+    values = np.asarray(engine._log_likelihoods(model, batch, KEY))
+    sums = np.sqrt(-2 * (values - values.max()))
+    # Were masks drawn for each step, these would be all numbers from 0 to 5.
+    np.testing.assert_allclose(np.unique(sums.round(3)), [0.0, num_steps])
+    masks = sums > 1
+    assert len(np.unique(masks, axis=0)) == 3
+    assert 0.2 < masks.mean() < 0.8
+    # The same draws as by example.
+    same = dataclasses.replace(engine, noise_sharing="example")
+    np.testing.assert_array_equal(same._log_likelihoods(model, batch, KEY), values)
+
+
+def test_a_sequence_has_steps():
+    rows = sx.NoiseTraining(noise_sharing="sequence", steps=2)
+    with pytest.raises(ValueError, match=r"a sequence, \(steps, features\).* shape \(3,\)"):
+        sx.fit(mlp_model(), X, Y, rows, key=KEY)
+    # A model without an example learns the shape only when data come.
+    model = sx.Model(StepByStep(3, KEY), sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian())
+    assert model.example is None
+    posterior = sx.fit(model, X.reshape(10, 6, 3), Y[:10], rows, key=KEY)
+    assert np.isfinite(posterior.history.objective).all()
+    batch = Batch(jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32), jnp.ones(60))
+    with pytest.raises(ValueError, match="takes each row of x as a sequence"):
+        rows._log_likelihoods(model, batch, KEY)

@@ -1,6 +1,6 @@
 """The chunks of training: batches for the compiled programs, and the search for a divergence."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,6 +14,17 @@ from scalemix.data.batches import Data
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
 from scalemix.inference.training.scoring import weighted_mean
+
+
+class Chunk(NamedTuple):
+    """What some steps lead to."""
+
+    state: PyTree
+    objective: np.ndarray
+    log_likelihood: np.ndarray
+    recorded: dict[str, np.ndarray]
+    good: bool
+    """Whether all numbers are still finite."""
 
 
 class Chunks:
@@ -50,17 +61,16 @@ class Chunks:
         self.data: Data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
         self.orders: tuple[list[int], Array] | None = None
 
-    def run(
-        self, state: PyTree, start: int, count: int
-    ) -> tuple[PyTree, np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-        """The state and the histories after `count` steps from step `start` on."""
+    def run(self, state: PyTree, start: int, count: int) -> Chunk:
+        """What `count` steps from step `start` on lead to."""
         data, rows = self._batches(start)
-        state, *by_step, recorded = programs.run_chunk(
+        state, *by_step, recorded, finite = programs.run_chunk(
             self.schedule, self.static, state, self.arrays, data, self.sets, rows,
             self.num_data, self.totals, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip
         objective, log_likelihood = (np.asarray(values)[:, :count] for values in by_step)
-        return state, objective, log_likelihood, jax.tree.map(np.asarray, recorded)
+        good = bool(finite) and bool(np.isfinite(objective).all())
+        return Chunk(state, objective, log_likelihood, jax.tree.map(np.asarray, recorded), good)
 
     def _batches(self, start: int) -> tuple[Data, Array | None]:
         size, steps = self.schedule.batch_size, self.schedule.chunk_steps
@@ -94,7 +104,7 @@ class Chunks:
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
         data, rows = self._batches(0)
-        *_, recorded = eqx.filter_eval_shape(
+        *_, recorded, _ = eqx.filter_eval_shape(
             programs.run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets,
             rows, self.num_data, self.totals, self.step_keys, jnp.int32(0), jnp.int32(0),
         )  # fmt: skip
@@ -106,10 +116,9 @@ class Chunks:
         while high - low > 1:
             # Once non-finite, always non-finite: halve the steps that are known to be good.
             middle = (low + high) // 2
-            trial, objective, *_ = self.run(state, start, middle)
-            good = np.isfinite(objective).all() and programs.all_finite(trial)
+            good = self.run(state, start, middle).good
             low, high = (middle, high) if good else (low, middle)
-        before = self.run(state, start, low)[0] if low else state
+        before = self.run(state, start, low).state if low else state
         after, objective, *_ = self.run(state, start, low + 1)
         places = [
             place for when in (before, after) for place in self._not_finite(when, start + low)

@@ -182,11 +182,9 @@ class VariationalEM(Training):
                 )
 
     @property
-    def remedies(self) -> str:
-        return (
-            "more steps, a longer warm_up (a share of all steps or a number of them), a lower "
-            "temperature or a smaller learning_rate"
-        )
+    def remedies(self) -> tuple[str, ...]:
+        warm_up = "a longer warm_up (a share of all steps or a number of them)"
+        return "more steps", warm_up, "a lower temperature"
 
     def init(self, model: Model, num_steps: int) -> EMState:
         if self.warm_up > num_steps:

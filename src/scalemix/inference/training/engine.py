@@ -34,8 +34,8 @@ class Engine(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def remedies(self) -> str:
-        """What to try if the fit comes out no better than a constant, as the end of a sentence."""
+    def remedies(self) -> tuple[str, ...]:
+        """What to try, beside a smaller rate, if a fit comes out no better than a constant."""
 
     @classmethod
     def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:

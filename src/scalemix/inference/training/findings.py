@@ -49,7 +49,7 @@ def warn_of_useless_fits(
     trained: Trained,
     models: Sequence[Model],
     data: Sequence[Data],
-    remedies: str,
+    remedies: Sequence[str],
     posteriors: Sequence[Posterior],
 ) -> None:
     """Warn, and say what to try, where a network explains its data no better than a constant.
@@ -70,13 +70,15 @@ def warn_of_useless_fits(
             if worst < -FAR
             else "explains the training rows no better than a constant"
         )
-        first = "a smaller learning_rate first, then " if worst < -FAR else ""
+        rate = "a smaller learning_rate"
+        # A fit that is far off was most likely sent there by its rate.
+        ways = [f"{rate} first", *remedies] if worst < -FAR else [*remedies, rate]
         weight = data[which * len(gain)].weight
         if weight.sum() < LIGHT * len(weight):
             how += f". The weights of its {len(weight)} rows add up to {weight.sum():.3g} only"
         warn(
             f"{where} {how}{_what_is_off(posterior, useless)}. Unless the inputs say nothing about "
-            f"the target, try {first}{remedies}.",
+            f"the target, try {', '.join(ways[:-1])} or {ways[-1]}.",
             UselessFitWarning,
         )
 

@@ -78,15 +78,12 @@ class TrainedJobs(NamedTuple):
     def inferred(self, num_members: int) -> list[Inferred]:
         """What each fit inferred, so many consecutive jobs being the members of one."""
         networks, results = self.networks, []
+        histories = History(self.trained.objective, self.trained.score, self.trained.recorded)
         for first in range(0, len(self.jobs), num_members):
             rows = slice(first, first + num_members) if num_members > 1 else first
-            mine, trained = take(networks, rows), take(self.trained, rows)
-            results.append(
-                Inferred(
-                    Ensemble(mine, num_members) if num_members > 1 else mine,
-                    History(trained.objective, trained.score, trained.recorded),
-                )
-            )
+            mine = take(networks, rows)
+            mine = Ensemble(mine, num_members) if num_members > 1 else mine
+            results.append(Inferred(mine, take(histories, rows)))
         return results
 
     def outcome(self, num_members: int) -> Outcome:

@@ -131,8 +131,10 @@ class _TrainingRun(Run[TrainingMemory]):
     def advance(self, memory: TrainingMemory) -> TrainingMemory:
         done = int(memory.done)
         count = min(self.chunk_steps, self.num_steps - done)
-        state, objective, log_likelihood, recorded = self.chunks.run(memory.state, done, count)
-        if not (np.isfinite(objective).all() and programs.all_finite(state)):
+        state, objective, log_likelihood, recorded, good = self.chunks.run(
+            memory.state, done, count
+        )
+        if not good:
             raise DivergenceError(self.chunks.explain(memory.state, done, count))
         index = done // self.chunk_steps
         memory.objective[:, done : done + count] = objective

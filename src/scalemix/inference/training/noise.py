@@ -10,25 +10,30 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._types import PyTree
+from scalemix._pareto import LEAST_DRAWS
+from scalemix._types import PyTree, Shaped
 from scalemix.data.batches import Batch, Data
 from scalemix.inference.training.engine import Step
-from scalemix.inference.training.objectives import (
-    OBJECTIVES,
-    OF_DRAWS,
-    Weighting,
-    batch_sums,
-    importance_weights,
-    objective_value,
-)
+from scalemix.inference.training.objectives import OBJECTIVES, objective_value
+from scalemix.inference.training.reduction import Weighting, batch_sums
 from scalemix.inference.training.scoring import RowScores, score_rows
 from scalemix.inference.training.settings import Training
+from scalemix.inference.training.weights import OF_DRAWS, importance_weights
 from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
 from scalemix.posterior.networks import Networks, NoisyNetworks, OneNetwork
 
-ObjectiveName = Literal["lower_bound", "importance_weighted", "tail_adaptive", "hierarchical"]
-Sharing = Literal["example", "batch"]
+ObjectiveName = Literal[
+    "lower_bound",
+    "importance_weighted",
+    "truncated",
+    "pareto_smoothed",
+    "tail_adaptive",
+    "hierarchical",
+]
+Sharing = Literal["example", "batch", "sequence"]
+# Objectives whose weights are importance weights, which belong to the batch.
+IMPORTANCE = ("importance_weighted", "truncated", "pareto_smoothed")
 
 
 class NoiseState(NamedTuple):
@@ -52,20 +57,31 @@ class NoiseTraining(Training):
 
         - `"lower_bound"`: the mean log-likelihood over draws, as in dropout.
         - `"importance_weighted"`: a tighter bound, the log of the mean likelihood over draws.
+        - `"truncated"`: the same gradient, but no draw has too large a weight in it.
+        - `"pareto_smoothed"`: the same gradient, but the largest weights are smoothed by a fitted
+          tail. Needs 21 draws or more.
         - `"tail_adaptive"`: draws weighted by the rank of their likelihood.
         - `"hierarchical"`: no noise in the network; the penalty holds its effect.
     num_draws : int, default 10
         The number of noise draws in each step. `"hierarchical"` needs none.
-    noise_sharing : {"example", "batch"}, optional
-        Who shares a draw: nobody, so that each example has draws of its own, or all rows of a
-        batch. Unless given it follows the objective: `"batch"` for `"importance_weighted"`, where
-        noise belongs to the weights and the bound is on the likelihood of the batch with the noise
-        averaged out; `"example"` for the others, as dropout is used. With `"importance_weighted"`
-        and `"example"` each row is a mixture of its own, which is another model: see
+    noise_sharing : {"example", "batch", "sequence"}, optional
+        Who shares a draw.
+
+        - `"example"`: each example has draws of its own, as dropout is used.
+        - `"batch"`: all rows of a batch share their draws.
+        - `"sequence"`: all steps of a sequence share theirs. Each row of `x` must be a whole
+          sequence, which the network takes as one example. A draw holds for all that a network does
+          with one example, so this is what `"example"` does as well. By this name, inputs that have
+          no axis of steps are refused.
+
+        Unless given it follows the objective: `"batch"` for importance weights, plain, truncated or
+        smoothed, where noise belongs to the weights and the bound is on the likelihood of the batch
+        with the noise averaged out; `"example"` for the others. Importance weights by example make
+        each row a mixture of its own, which is another model: see
         `scalemix.inference.training.objectives`.
     weighting : {"example", "batch"}, optional
-        Who weighs the draws: each example for itself, or the batch as a whole. Unless given it is
-        the same as `noise_sharing`.
+        Who weighs the draws: each example (or sequence) for itself, or the batch as a whole. Unless
+        given it follows `noise_sharing`.
     record_weights : bool, default False
         Whether the posterior's history holds the importance weights of the last step of every
         chunk. Where steps take all rows, zeros stand for the rows that only fill the batch up to a
@@ -127,13 +143,19 @@ class NoiseTraining(Training):
             raise ValueError(f"num_draws must be at least 1, got {self.num_draws}.")
         if self.noise_sharing not in (None, *get_args(Sharing)):
             raise ValueError(
-                f"noise_sharing must be 'example' or 'batch', got {self.noise_sharing!r}. A "
-                f"network that takes a whole sequence as one example has one draw for it."
+                f"noise_sharing must be 'example', 'batch' or 'sequence', got "
+                f"{self.noise_sharing!r}."
             )
         if self.weighting not in (None, *get_args(Weighting)):
             raise ValueError(f"weighting must be 'example' or 'batch', got {self.weighting!r}.")
         if self.noise_sharing == "batch" and self.weighting == "example":
             raise ValueError("A draw shared by the batch can only be weighed by the batch.")
+        if self.objective == "pareto_smoothed" and self.num_draws < LEAST_DRAWS:
+            raise ValueError(
+                f"pareto_smoothed fits a distribution to the largest of num_draws weights, of "
+                f"which {self.num_draws} are too few: it would be importance_weighted. Give "
+                f"num_draws={LEAST_DRAWS} or more, or use truncated, which needs no tail."
+            )
 
     @property
     def deterministic(self) -> bool:
@@ -145,7 +167,7 @@ class NoiseTraining(Training):
         """Who shares a draw: what was asked for, or else what suits the objective."""
         if self.noise_sharing is not None:
             return self.noise_sharing
-        by_batch = self.objective == "importance_weighted" and self.weighting != "example"
+        by_batch = self.objective in IMPORTANCE and self.weighting != "example"
         return "batch" if by_batch else "example"
 
     @classmethod
@@ -174,7 +196,9 @@ class NoiseTraining(Training):
         ]
 
     def check_model(self, model: Model) -> None:
-        """Raise `ValueError` for a prior that this objective cannot use."""
+        """Raise `ValueError` for a prior or an input that these settings cannot use."""
+        if self.sharing == "sequence" and model.example is not None:
+            _check_steps(model.example)
         if self.deterministic:
             for prior in model.site_priors:
                 prior.check_hierarchical()
@@ -182,19 +206,12 @@ class NoiseTraining(Training):
             for mixture in structure.groups.values():
                 if not self.deterministic:
                     _check_sampling(name, mixture)
-                elif not np.all(np.isfinite(mixture.inverse_square_mean)):
-                    raise ValueError(
-                        f"The hierarchical objective needs E[xi^-2], which is infinite for "
-                        f"{mixture!r} on {name!r}. It is finite for InverseGamma and "
-                        f"InverseNakagami, Gamma with shape above 1, Beta with a above 2, and "
-                        f"Uniform with low above 0. Or use another objective."
-                    )
+                else:
+                    _check_inverse_square(name, mixture)
 
     @property
-    def remedies(self) -> str:
-        return (
-            "more steps, a smaller learning_rate, or a prior that lets more of the network through"
-        )
+    def remedies(self) -> tuple[str, ...]:
+        return "more steps", "a prior that lets more of the network through"
 
     def init(self, model: Model, num_steps: int) -> NoiseState:
         learned = eqx.filter(model, model.learnable())
@@ -209,7 +226,7 @@ class NoiseTraining(Training):
         num_steps: int,
         key: PRNGKeyArray,
     ) -> Step:
-        weighting = self.weighting or self.sharing
+        weighting = self.weighting or ("batch" if self.sharing == "batch" else "example")
         parametrization = "hierarchical" if self.deterministic else "expanded"
 
         def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
@@ -243,11 +260,15 @@ class NoiseTraining(Training):
         if self.deterministic:
             outputs = jax.vmap(model.network)(batch.x)[None]
         else:
-            per_draw = () if self.sharing == "batch" else batch.weight.shape
+            if self.sharing == "sequence":
+                _check_steps(jax.ShapeDtypeStruct(batch.x.shape[1:], batch.x.dtype))
+            # A sequence is an example: the network sees all its steps under one draw.
+            sharing = "batch" if self.sharing == "batch" else "example"
+            per_draw = () if sharing == "batch" else batch.weight.shape
             scales = model.draw((self.num_draws, *per_draw), key=key)
-            outputs = jax.vmap(
-                lambda drawn: model.outputs(batch.x, drawn, noise_sharing=self.sharing)
-            )(scales)
+            outputs = jax.vmap(lambda drawn: model.outputs(batch.x, drawn, noise_sharing=sharing))(
+                scales
+            )
         log_prob = jax.vmap(model.likelihood.log_prob)
         return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
 
@@ -287,3 +308,34 @@ def _check_sampling(name: str, mixture: ScaleMixture) -> None:
         jax.eval_shape(lambda: mixture.sample(key=jax.random.key(0)))
     except ValueError as error:
         raise ValueError(f"The prior on {name!r}: {error}") from None
+
+
+def _check_inverse_square(name: str, mixture: ScaleMixture) -> None:
+    """Raise `ValueError` if the noise of this layer has no finite `E[xi^-2]`."""
+    strength = np.asarray(mixture.inverse_square_mean)
+    if np.isnan(strength).any():
+        raise ValueError(
+            f"The hierarchical objective needs E[xi^-2], and the density of {mixture!r} on "
+            f"{name!r} could not be integrated: does log_prob integrate to one over the support? "
+            f"Give the family an inverse_square_mean of its own, or use another objective."
+        )
+    if np.isinf(strength).any():
+        raise ValueError(
+            f"The hierarchical objective needs E[xi^-2], which is infinite for {mixture!r} on "
+            f"{name!r}. It is finite for InverseGamma and InverseNakagami, Gamma with shape above "
+            f"1, Beta with a above 2, Uniform with low above 0, and a family of your own whose "
+            f"density at zero falls faster than xi. Or use another objective."
+        )
+
+
+def _check_steps(example: Shaped) -> None:
+    """Raise `ValueError` unless an input has an axis of steps."""
+    # Whole numbers stand for words or the like, one for each step; all else has features.
+    least = 1 if jnp.issubdtype(example.dtype, jnp.integer) else 2
+    if len(example.shape) < least:
+        raise ValueError(
+            f"noise_sharing='sequence' takes each row of x as a sequence, (steps, features), and "
+            f"this network takes inputs of shape {example.shape}. Give a network that takes whole "
+            f"sequences. If the rows of a table are steps, make each sequence one row; if they are "
+            f"examples by themselves, use noise_sharing='example'."
+        )

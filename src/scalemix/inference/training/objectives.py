@@ -18,7 +18,8 @@ are not. With more and more draws they tend
   the network makes use of the noise, and learns to be right under some draws for some rows. Neither
   of the two is a bound on the other.
 
-So `NoiseTraining` weighs by batch for importance weights, and by example for the others.
+So `NoiseTraining` weighs by batch for importance weights, be they plain, truncated or smoothed, and
+by example for the others.
 
 In a batch of B out of N rows the sum is over these B rows alone. But for the small number of draws,
 a step then maximises the likelihood of the batch under one noise: for B = N the paper's equation,
@@ -55,41 +56,16 @@ A training loop of one's own, in which `draw` and `outputs` put noise into the n
 """
 
 from collections.abc import Callable
-from typing import Literal
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike
 
-Weighting = Literal["example", "batch"]
+from scalemix.inference.training.reduction import Weighting, per_datum
+from scalemix.inference.training.reweighted import pareto_smoothed, tail_adaptive, truncated
+from scalemix.inference.training.weights import OF_DRAWS
+
 Objective = Callable[..., Array]
-
-
-def _per_datum(
-    over_draws: Callable[[Array], Array],
-    log_likelihoods: Array,
-    example_weights: Array | None,
-    total: ArrayLike | None,
-    weighting: Weighting,
-) -> Array:
-    """Reduce over draws, then over examples; or, for a shared draw, the other way round."""
-    if example_weights is None:
-        example_weights = jnp.ones_like(log_likelihoods[0])
-    total = jnp.sum(example_weights) if total is None else total
-    if weighting == "batch":
-        return over_draws(batch_sums(log_likelihoods, example_weights)) / total
-    return jnp.sum(over_draws(_counted(log_likelihoods, example_weights)) * example_weights) / total
-
-
-def batch_sums(log_likelihoods: Array, example_weights: Array) -> Array:
-    """Each draw's log-likelihood of the whole batch."""
-    counted = _counted(log_likelihoods, example_weights)
-    return jnp.sum(counted * example_weights[None, :], axis=1)
-
-
-def _counted(log_likelihoods: Array, example_weights: Array) -> Array:
-    """The log-likelihoods, but zero where the weight is: even of those that are not finite."""
-    return jnp.where(example_weights > 0, log_likelihoods, 0.0)
 
 
 def lower_bound(
@@ -123,7 +99,7 @@ def lower_bound(
     >>> lower_bound(jnp.array([[-1.0, -2.0], [-3.0, -4.0]])).item()
     -2.5
     """
-    return _per_datum(
+    return per_datum(
         lambda values: jnp.mean(values, axis=0), log_likelihoods, example_weights, total, weighting
     )
 
@@ -165,56 +141,7 @@ def importance_weighted(
     def log_mean_exp(values: Array) -> Array:
         return jax.nn.logsumexp(values, axis=0) - jnp.log(values.shape[0])
 
-    return _per_datum(log_mean_exp, log_likelihoods, example_weights, total, weighting)
-
-
-def tail_adaptive(
-    log_likelihoods: Array,
-    example_weights: Array | None = None,
-    *,
-    total: ArrayLike | None = None,
-    weighting: Weighting = "example",
-) -> Array:
-    """The log-likelihood averaged with weights by rank, `sum_s w_s l_s`.
-
-    `w_s` is in proportion to `1 / #{k : l_k >= l_s}`, so that the best draw counts most. The
-    weights are constant in the gradient.
-
-    Parameters
-    ----------
-    log_likelihoods : array (draws, examples)
-        `log p(y_n | x_n, W, Xi_s)` of each draw and example.
-    example_weights : array (examples,), optional
-        How often each example counts; one unless given, zero for padding.
-    total : float, optional
-        What the sum over examples is divided by; the sum of `example_weights` unless given.
-    weighting : {"example", "batch"}, default "example"
-        Whether each example weighs its own draws, or the batch as a whole.
-
-    Returns
-    -------
-    array ()
-        The objective per datum, to be maximised.
-
-    Examples
-    --------
-    >>> from scalemix.inference import tail_adaptive
-    >>> round(tail_adaptive(jnp.array([[-1.0], [-4.0]])).item(), 4)
-    -2.0
-    """
-
-    def by_rank(values: Array) -> Array:
-        return jnp.sum(tail_adaptive_weights(values) * values, axis=0)
-
-    return _per_datum(by_rank, log_likelihoods, example_weights, total, weighting)
-
-
-def tail_adaptive_weights(log_likelihoods: Array) -> Array:
-    """`w_s ~ 1 / #{k : l_k >= l_s}`, normalised over draws: the best draw has rank one."""
-    # Draws that tie share the larger count.
-    fixed = jax.lax.stop_gradient(log_likelihoods)
-    ranks = jnp.sum(fixed[None] >= fixed[:, None], axis=1).astype(fixed.dtype)
-    return (1 / ranks) / jnp.sum(1 / ranks, axis=0, keepdims=True)
+    return per_datum(log_mean_exp, log_likelihoods, example_weights, total, weighting)
 
 
 def hierarchical(
@@ -264,17 +191,6 @@ def hierarchical(
     return lower_bound(log_likelihoods, example_weights, total=total, weighting=weighting)
 
 
-def importance_weights(objective: str | Array, log_likelihoods: Array) -> Array:
-    """The weight that each draw has in the objective's gradient; they sum to one over draws."""
-    if not isinstance(objective, str):
-        return jnp.stack([importance_weights(n, log_likelihoods) for n in OF_DRAWS])[objective]
-    if objective == "importance_weighted":
-        return jax.nn.softmax(log_likelihoods, axis=0)
-    if objective == "tail_adaptive":
-        return tail_adaptive_weights(log_likelihoods)
-    return jnp.full_like(log_likelihoods, 1 / log_likelihoods.shape[0])
-
-
 def objective_value(
     objective: str | Array,
     log_likelihoods: Array,
@@ -297,10 +213,11 @@ def objective_value(
     return jnp.stack([value(name) for name in OF_DRAWS])[objective]
 
 
-OF_DRAWS = ("lower_bound", "importance_weighted", "tail_adaptive")
 OBJECTIVES: dict[str, Objective] = {
     "lower_bound": lower_bound,
     "importance_weighted": importance_weighted,
+    "truncated": truncated,
+    "pareto_smoothed": pareto_smoothed,
     "tail_adaptive": tail_adaptive,
     "hierarchical": hierarchical,
 }

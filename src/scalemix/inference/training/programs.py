@@ -36,10 +36,11 @@ def run_chunk(
     schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
     rows: Array | None, num_data: Array, totals: Array, keys: PRNGKeyArray, start: Array,
     count: Array,
-) -> tuple[PyTree, Array, Array, dict[str, Array]]:  # fmt: skip
+) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program.
 
-    `totals` is what each model's batches are divided by: see `Batch`.
+    The last result says whether all numbers of the state are still finite. `totals` is what each
+    model's batches are divided by: see `Batch`.
     """
 
     def one(state, arrays, which, rows, num_data, total, key, i) -> Step:
@@ -72,7 +73,9 @@ def run_chunk(
         lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
     )
     zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
-    return jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
+    end = jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
+    numbers = jax.tree.leaves(eqx.filter(end[0], eqx.is_inexact_array))
+    return *end, jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in numbers]))
 
 
 def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
@@ -89,16 +92,6 @@ def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
         return jax.tree.map(lambda leaf: leaf[None], function(*alone))
 
     return mapped
-
-
-def all_finite(state: PyTree) -> bool:
-    """Whether all numbers of a state are finite."""
-    return bool(_finite_flag(eqx.filter(state, eqx.is_inexact_array)))
-
-
-@jax.jit
-def _finite_flag(arrays: PyTree) -> Array:
-    return jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(arrays)]))
 
 
 def held_out_scores(

@@ -89,6 +89,10 @@ class AnyNetworks(Protocol):
         """The samples of Markov chains; `ValueError` where there are none."""
         ...
 
+    def noise(self) -> "Networks":
+        """Networks whose draws differ by noise from the prior; `ValueError` where they do not."""
+        ...
+
     @property
     def title(self) -> str:
         """What to call these networks in the `repr` of a posterior."""
@@ -160,6 +164,12 @@ class Networks(eqx.Module):
     def chains(self) -> "SampledNetworks":
         raise ValueError(
             "Only a posterior that MCMC sampled has chains: fit with method=scalemix.MCMC()."
+        )
+
+    def noise(self) -> "Networks":
+        raise ValueError(
+            "Importance weights are those of noise drawn from the prior, which only a fit by "
+            "scalemix.NoiseTraining with noise in the network has."
         )
 
     @property

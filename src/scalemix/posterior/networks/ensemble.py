@@ -60,6 +60,11 @@ class Ensemble(eqx.Module):
     def chains(self) -> SampledNetworks:
         return self.stacked.chains()
 
+    def noise(self) -> Networks:
+        raise ValueError(
+            "Each member of an ensemble weighs its own noise: ask one of posterior.members."
+        )
+
     @property
     def title(self) -> str:
         return f"{self.num_members} x {self.stacked.title}"

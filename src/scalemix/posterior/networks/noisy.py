@@ -22,6 +22,9 @@ class NoisyNetworks(Networks):
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return Drawn(self.model.with_scales(self.model.draw(key=key)), self.model.likelihood)
 
+    def noise(self) -> "NoisyNetworks":
+        return self
+
     def weight_moments(self) -> dict[str, WeightMoments]:
         """`w = xi z` under the noise. Its prior variance is `E[w^2]`: no scale was settled on."""
         moments = {}

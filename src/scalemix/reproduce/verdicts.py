@@ -1,0 +1,203 @@
+"""What the paper says about its Table 1, and whether our results say so too."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scalemix.reproduce.published import PAPER, PRINTED_LOWER_BOUND, SETS, Number
+from scalemix.reproduce.scores import (
+    BY_BATCH,
+    CLEAR,
+    HIGHER_IS_BETTER,
+    LOWER_BOUND,
+    MEASURES,
+    TAIL_ADAPTIVE,
+    WAYS,
+    markdown,
+    sets_of,
+    standard_error,
+    summary,
+    values,
+)
+
+
+class Lead(NamedTuple):
+    """By how much a method is better than its strongest rival; below zero, by how much worse."""
+
+    mean: float
+    error: float
+    clear: bool
+    """Whether it is clearly better than each of its rivals."""
+
+
+def lead(
+    cells: dict[str, Any], name: str, method: str, rivals: Sequence[str], measure: str
+) -> Lead:
+    """The lead of a method of Table 1 on one set, by paired differences over splits."""
+    sign = 1 if measure in HIGHER_IS_BETTER else -1
+    mine = values(cells[f"table1/{name}/{method}"], measure)
+    differences = [
+        sign * (mine - values(cells[f"table1/{name}/{rival}"], measure)) for rival in rivals
+    ]
+    least = min(differences, key=np.mean)
+    clear = all(np.mean(one) > CLEAR * standard_error(one) for one in differences)
+    return Lead(float(np.mean(least)), standard_error(least), clear)
+
+
+class Claim(NamedTuple):
+    """A method that the paper finds best of three objectives on most sets, in some measure."""
+
+    method: str
+    measures: tuple[str, ...]
+    """Ours that it can be put in: first that of the paper's numbers."""
+    words: str
+    remark: str = ""
+
+
+CLAIMS = (
+    Claim(
+        TAIL_ADAPTIVE,
+        ("paper_rmse", "rmse"),
+        "Tail-adaptive weights give the best RMSE",
+        " There the lower bound has true RMSE, and the two others have paper_rmse.",
+    ),
+    Claim(
+        "importance_weighted", ("log_likelihood",), "Importance weights give the best likelihood"
+    ),
+)
+
+
+def _columns(measure: str) -> dict[str, dict[str, Number]]:
+    """The three columns of the paper's Table 1."""
+    of_others = PRINTED_LOWER_BOUND["rmse" if measure == "paper_rmse" else measure]
+    own = {method: PAPER[method][measure] for method in ("importance_weighted", TAIL_ADAPTIVE)}
+    return {LOWER_BOUND: of_others} | own
+
+
+def count_in_the_paper(claim: Claim) -> int:
+    """On how many sets the paper's own Table 1 has this method as the best."""
+    sign = 1 if claim.measures[0] in HIGHER_IS_BETTER else -1
+    columns = _columns(claim.measures[0])
+    best = [max(columns, key=lambda method: sign * columns[method][name][0]) for name in SETS]
+    return best.count(claim.method)
+
+
+def verdicts(content: dict[str, Any]) -> str:
+    """The paper's claims about Table 1, counted over our cells, with paired differences."""
+    cells = content["cells"]
+    names = _complete(cells)
+    if not names:
+        return "No set has all methods of Table 1 yet, so that nothing can be said of its claims."
+    lines: list[str] = []
+    for claim in CLAIMS:
+        lines += _verdict(cells, names, claim)
+    lines += [
+        "Best on so many sets, and on how many of them clearly: by more than two standard errors "
+        "of the paired differences over splits, from each of the two others. Tables of leads have "
+        "the mean paired difference to the strongest of the two others and its standard error; it "
+        "is positive where the method is better.",
+        "",
+        *_about_power(cells, names),
+    ]
+    return "\n".join(lines).rstrip()
+
+
+def in_short(content: dict[str, Any]) -> list[str]:
+    """A line for each of the claims, without the tables."""
+    cells = content["cells"]
+    names = _complete(cells)
+    return [f"- {one.words}. {_said(cells, names, one)}" for one in CLAIMS] if names else []
+
+
+def _complete(cells: dict[str, Any]) -> list[str]:
+    """The sets that have all methods of Table 1."""
+    return [
+        name
+        for name in sets_of(cells, "table1")
+        if all(f"table1/{name}/{m}" in cells for m in (LOWER_BOUND, *WAYS, TAIL_ADAPTIVE))
+    ]
+
+
+def _trio(claim: Claim, way: str) -> tuple[str, list[str]]:
+    """The column that a claim is about, and its rivals, with importance weights of this way."""
+    method = way if claim.method == "importance_weighted" else claim.method
+    return method, [other for other in (LOWER_BOUND, way, TAIL_ADAPTIVE) if other != method]
+
+
+def _leads(
+    cells: dict[str, Any], names: Sequence[str], claim: Claim, way: str, measure: str
+) -> list[Lead]:
+    return [lead(cells, name, *_trio(claim, way), measure) for name in names]
+
+
+def _count(leads: Sequence[Lead]) -> tuple[int, int]:
+    return sum(one.mean > 0 for one in leads), sum(one.clear for one in leads)
+
+
+def _said(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> str:
+    """The count of the paper and ours, in a sentence."""
+    paper, num = count_in_the_paper(claim), len(names)
+    said = []
+    for measure in claim.measures:
+        best, clear = _count(_leads(cells, names, claim, BY_BATCH, measure))
+        # As often as in the paper, should there be fewer sets.
+        holds = "it holds" if best * len(SETS) >= paper * num else "it does not hold"
+        said.append(
+            f"by {MEASURES[measure]} on {best} of {num}, and clearly on {clear}: **{holds}**"
+        )
+    return f"The paper: on {paper} of {len(SETS)} sets.{claim.remark} With us {'; '.join(said)}."
+
+
+def _verdict(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> list[str]:
+    num, rows = len(names), []
+    for way, words in WAYS.items():
+        counts = [_count(_leads(cells, names, claim, way, measure)) for measure in MEASURES]
+        rows.append([words, *(f"{a} of {num}, {b} clearly" for a, b in counts)])
+    by_set = [
+        [name]
+        + [
+            f"{one.mean:+.3f} ({one.error:.3f})"
+            for measure in MEASURES
+            for one in _leads(cells, [name], claim, BY_BATCH, measure)
+        ]
+        for name in names
+    ]
+    method = _trio(claim, BY_BATCH)[0]
+    return [
+        f"#### {claim.words}",
+        "",
+        _said(cells, names, claim),
+        "",
+        *markdown([f"{claim.method} is best, with", *MEASURES.values()], rows),
+        *markdown([f"lead of {method}", *MEASURES.values()], by_set),
+    ]
+
+
+def _about_power(cells: dict[str, Any], names: Sequence[str]) -> list[str]:
+    """The paper's remark that tail-adaptive weights do worst on power."""
+    if "power" not in names:
+        return []
+    printed = [_places(_columns(measure), measure) for measure in ("paper_rmse", "log_likelihood")]
+    ours = []
+    for measure, label in MEASURES.items():
+        means = {
+            method: {"power": summary(cells[f"table1/power/{method}"], measure)}
+            for method in (LOWER_BOUND, BY_BATCH, TAIL_ADAPTIVE)
+        }
+        ours.append(f"{_places(means, measure)} in {label}")
+    return [
+        "#### Tail-adaptive weights do worst on power",
+        "",
+        f"Of the three objectives on power they have place {printed[0]} in RMSE and place "
+        f"{printed[1]} in log-likelihood in the paper's table. With us they have place "
+        f"{', place '.join(ours)}.",
+        "",
+    ]
+
+
+def _places(columns: dict[str, dict[str, Number]], measure: str) -> int:
+    """The place of tail-adaptive weights on power; the best has place one."""
+    sign = 1 if measure in HIGHER_IS_BETTER else -1
+    mine = sign * columns[TAIL_ADAPTIVE]["power"][0]
+    return 1 + sum(sign * column["power"][0] > mine for column in columns.values())
