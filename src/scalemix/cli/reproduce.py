@@ -13,7 +13,10 @@ from scalemix.tables import InputError
 @guarded
 def reproduce(
     target: Annotated[
-        str, typer.Argument(help="table1, table2, figure1a, figure1b, figure2 or all.")
+        str,
+        typer.Argument(
+            help="table1, table2, figure1a, figure1b, figure2, all (of these), or claims."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder of results and figures.")
@@ -35,7 +38,7 @@ def reproduce(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Reproduce the tables and figures of the paper. Results already in the folder are kept."""
+    """Reproduce the tables, figures and claims of the paper. Finished cells of tables are kept."""
     from scalemix import reproduce as work
     from scalemix.reproduce.page import MEASURES, summary
     from scalemix.reproduce.published import SETS
@@ -51,11 +54,17 @@ def reproduce(
         )  # fmt: skip
     except ValueError as error:
         raise InputError(str(error)) from None
+    of_claims = target == "claims"
     if page is not None:
-        work.write_page(content, page, output)
+        (work.write_claims if of_claims else work.write_page)(content, page, output)
 
     def show() -> None:
         rows = []
+        if of_claims:
+            for name, judged in work.verdicts(content).items():
+                rows += [(name, "holds" if v.holds else "does not", v.words) for v in judged]
+            print_table(["claim", "", ""], rows)
+            return
         for name, cell in content["cells"].items():
             figures = (summary(cell, measure) for measure in MEASURES)
             rows.append((name, *(f"{mean:.3f} ({error:.3f})" for mean, error in figures)))

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scalemix._files import replacing
+from scalemix.reproduce.figures import figure_words
 from scalemix.reproduce.published import DROPOUT, PAPER
 
 MEASURES = {"rmse": "RMSE", "paper_rmse": "paper_rmse", "log_likelihood": "log-likelihood"}
@@ -185,6 +186,7 @@ def write_page(content: dict[str, Any], path: Path, figures: Path) -> None:
         ("tables", tables(content)),
         ("shortfalls", shortfalls(content)),
         ("figures", os.path.relpath(figures, path.parent)),
+        *figure_words(content).items(),
     ):
         text = text.replace("{" + name + "}", value)
     _write(path, text)

@@ -17,12 +17,7 @@ class Store:
 
     def __init__(self, folder: Path, plan: Plan):
         self.path: Path = folder / "results.json"
-        about = {
-            "plan": plan.__dict__,
-            "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",
-            "jax": jax.__version__,
-            "commit": _commit(),
-        }
+        about = {"plan": plan.__dict__, **surroundings()}
         self.content: dict[str, Any] = {**about, "cells": {}}
         if self.path.exists():
             try:
@@ -47,6 +42,14 @@ class Store:
     def put(self, cells: dict[str, dict[str, Any]]) -> None:
         """Keep finished cells."""
         self.content["cells"].update(cells)
+        self._write()
+
+    def put_figure(self, name: str, measured: dict[str, Any]) -> None:
+        """Keep what was measured on a figure."""
+        self.content.setdefault("figures", {})[name] = measured
+        self._write()
+
+    def _write(self) -> None:
         with replacing(self.path) as file:
             file.write((json.dumps(self.content, indent=1) + "\n").encode())
 
@@ -56,6 +59,15 @@ def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
     return {
         f"{name}_by_example" if name.endswith("/importance_weighted") else name: cell
         for name, cell in cells.items()
+    }
+
+
+def surroundings() -> dict[str, str]:
+    """What results are made with."""
+    return {
+        "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",
+        "jax": jax.__version__,
+        "commit": _commit(),
     }
 
 
