@@ -24,7 +24,7 @@ def measure(effort: float) -> Numbers:
     for key in jax.random.split(jax.random.key(1), max(3, round(50 * effort))):
         noise = {name: np.asarray(of["unit"]) for name, of in model.draw(key=key).items()}
         # Equinox keeps outputs first, so that a row of the prior is a column of the matrix.
-        scaled = {name: w * jnp.asarray(noise[name]) for name, w in model.weights.items()}
+        scaled = {name: w * jnp.asarray(noise[name])[None] for name, w in model.weights.items()}
         by_weights = float(model.with_weights(scaled).network(jnp.asarray(x)))
         by_units = _noisy_mlp(network, x, noise)
         units.append(abs(by_weights - by_units) / max(1.0, abs(by_units)))
