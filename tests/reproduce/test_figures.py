@@ -81,7 +81,7 @@ def test_the_variances_of_figure_1b(tmp_path):
     assert [v == 0 for name, v in at_zero.items() if "InverseGamma" in name] == [False] * 4
     said = describe_variances(numbers)
     assert said.startswith("✓ As both parameters")
-    assert "for HalfCauchy, Exponential, and at some settings for Gamma" in said
+    assert "for LogUniform, HalfCauchy, Exponential; at some settings, for Gamma." in said
     assert figure_words({"figures": {"figure1b": numbers}})["figure1b"] == said
     assert figure_words({})["figure1b"] == "It was not measured."
 

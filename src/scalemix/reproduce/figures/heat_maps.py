@@ -23,6 +23,8 @@ from scalemix.structures import ARD
 SITE = "blocks.0"
 # What is smaller than this share of the largest moment is drawn, and measured, as if it were this.
 SMALLEST = 1e-4
+# The share of the variance between rows, or columns, of a matrix of independent values.
+CHANCE = 1 / (WIDTH + 1)
 
 
 def draw_heat_maps(folder: Path, plan: Plan, progress: bool | None) -> dict[str, Any]:
@@ -109,9 +111,9 @@ def describe_heat_maps(numbers: dict[str, Any]) -> str:
     lines += [
         "",
         "The first three are shares of the variance of the log second moments of this matrix, as "
-        "drawn; by chance rows and columns would have 2 % each. The fourth is the share between "
-        "the three matrices of the network. The last two are the largest shares that one row and "
-        "one column have of the squared means, which carry the function.",
+        f"drawn; by chance rows and columns would have {100 * CHANCE:.0f} % each. The fourth is "
+        "the share between the three matrices of the network. The last two are the largest shares "
+        "that one row and one column have of the squared means, which carry the function.",
         "",
     ]
     for title, of in numbers.items():
@@ -140,5 +142,8 @@ PAPER = {
         lambda of: of["rows"] > of["columns"] and of["largest_row"] > of["largest_column"],
         "one row grows while the rest of the matrix is shrunk",
     ),
-    "dropout": (lambda of: of["rows"] > of["columns"], "there is some structure in rows"),
+    "dropout": (
+        lambda of: of["rows"] > 2 * CHANCE,
+        "there is some structure in rows, which here means more than twice the share of chance",
+    ),
 }

@@ -61,8 +61,8 @@ def describe_variances(numbers: dict[str, Any]) -> str:
     return (
         f"{closing} As both parameters of the inverse gamma go to zero it becomes the log-uniform, "
         f"which is dotted in each panel: the largest distance between the two falls from "
-        f"{distances[0]:.2f} to {distances[-1]:.3f}. For one weight, the update is zero at "
-        f"zero for LogUniform, for {', '.join(always)}, and at some settings for "
-        f"{', '.join(at_times) or 'no other'}; the paper names the log-uniform and the half-Cauchy "
-        f"alone, and [it is not so](claims.md#zeros)."
+        f"{distances[0]:.2f} to {distances[-1]:.3f}. At every setting drawn, the update is zero at "
+        f"zero for {', '.join(['LogUniform', *always])}; at some settings, for "
+        f"{', '.join(at_times) or 'no other'}. The paper names the log-uniform and the half-Cauchy "
+        f"alone: [its claims](claims.md#zeros) have more on this."
     )

@@ -92,10 +92,11 @@ def describe_weights(numbers: dict[str, Any]) -> str:
         f"less of a mode: {high:.0f} %. {_mark(formula < 50)} Tail-adaptive weights are diverse at "
         f".005: by the paper's formula {formula:.0f} % are at .1 with us, and in the paper's "
         f"figure they do not peak there. The formula gives draws with the same likelihood the same "
-        f"weight, and most draws drop nothing and tie: for {100 * numbers['all_tie']:.0f} % of the "
-        f"examples all ten do. The released code breaks ties, in no meaningful order. If ours are "
-        f"broken too, {broken:.0f} % are at .1 (the panel on the right). What the paper says of "
-        f"training at .5 and of width is tried out [among its claims](claims.md#width)."
+        f"weight, and most draws drop nothing that matters and tie: for "
+        f"{100 * numbers['all_tie']:.0f} % of the examples all ten do. The released code breaks "
+        f"ties, in no meaningful order. If ours are broken too, {broken:.0f} % are at .1 (the "
+        f"panel on the right). What the paper says of training at .5 and of width is tried out "
+        f"[among its claims](claims.md#width)."
     )
 
 
