@@ -1,6 +1,8 @@
 """What is measured on the paper's figures, and the words that follow from it."""
 
 import dataclasses
+import json
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -48,9 +50,9 @@ def test_ties_that_are_broken_leave_the_same_weights_for_every_example():
 def test_words_about_weights_follow_the_numbers():
     shares = dict(zip(PANELS, (0.8, 0.2, 0.7, 0.0), strict=True))
     said = describe_weights({"at_tenth": shares, "all_tie": 0.05})
-    assert said.startswith("✓ The paper: at a drop rate of .005")
+    assert said.startswith("- ✓ The paper: at a drop rate of .005")
     assert "✓ At .5 there is less of a mode: 20 %" in said
-    assert "✗ Tail-adaptive weights are diverse at .005: by the paper's formula 70 %" in said
+    assert "✗ Tail-adaptive weights are diverse at .005. By the paper's formula 70 %" in said
     other = describe_weights(
         {"at_tenth": dict(zip(PANELS, (0.3, 0.4, 0.1, 0.0), strict=True)), "all_tie": 0.0}
     )
@@ -80,10 +82,23 @@ def test_the_variances_of_figure_1b(tmp_path):
     assert [v == 0 for name, v in at_zero.items() if "HalfCauchy" in name] == [True] * 3
     assert [v == 0 for name, v in at_zero.items() if "InverseGamma" in name] == [False] * 4
     said = describe_variances(numbers)
-    assert said.startswith("✓ As both parameters")
+    assert said.startswith("- ✓ As both parameters")
     assert "for LogUniform, HalfCauchy, Exponential; at some settings, for Gamma." in said
     assert figure_words({"figures": {"figure1b": numbers}})["figure1b"] == said
     assert figure_words({})["figure1b"] == "It was not measured."
+
+
+def test_what_the_committed_figures_show():
+    path = Path(__file__).parents[2] / "docs" / "reproduction" / "results.json"
+    measured = json.loads(path.read_text())["figures"]
+    assert set(measured) == set(FIGURES)
+    low, high, formula, broken = (measured["figure1a"]["at_tenth"][name] for name in PANELS)
+    assert min(low, formula) > 0.5 > high
+    assert broken == 0
+    # At temperature one moments differ between rows, and means are in one column.
+    of = measured["figure2"]["ARD, temperature 1"]
+    assert of["rows"] > 10 * of["columns"]
+    assert of["largest_column"] > 2 * of["largest_row"]
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Figure 2: the hidden-to-hidden weights that each prior leaves on boston."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,7 @@ def describe_heat_maps(numbers: dict[str, Any]) -> str:
 
 
 # What the paper says of a panel, and what that means here.
-PAPER = {
+PAPER: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
     "ARD": (lambda of: of["rows"] > of["columns"], "rows are shrunk as wholes"),
     "ADD": (
         lambda of: max(of["rows"], of["columns"]) < 0.5,

@@ -85,18 +85,20 @@ def _at_tenth(weights: np.ndarray) -> float:
 def describe_weights(numbers: dict[str, Any]) -> str:
     """What the figure shows of the paper's claims about it."""
     low, high, formula, broken = (100 * share for share in numbers["at_tenth"].values())
-    peaks, flatter = _mark(low > 50), _mark(high < low)
-    return (
-        f"{peaks} The paper: at a drop rate of .005 importance weights peak at .1, the weight of "
-        f"the lower bound. Here {low:.0f} % are within {NEAR:g} of it. {flatter} At .5 there is "
-        f"less of a mode: {high:.0f} %. {_mark(formula < 50)} Tail-adaptive weights are diverse at "
-        f".005: by the paper's formula {formula:.0f} % are at .1 with us, and in the paper's "
-        f"figure they do not peak there. The formula gives draws with the same likelihood the same "
-        f"weight, and most draws drop nothing that matters and tie: for "
-        f"{100 * numbers['all_tie']:.0f} % of the examples all ten do. The released code breaks "
-        f"ties, in no meaningful order. If ours are broken too, {broken:.0f} % are at .1 (the "
-        f"panel on the right). What the paper says of training at .5 and of width is tried out "
-        f"[among its claims](claims.md#width)."
+    return "\n".join(
+        [
+            f"- {_mark(low > 50)} The paper: at a drop rate of .005 importance weights peak at .1, "
+            f"the weight of the lower bound. Here {low:.0f} % are within {NEAR:g} of it.",
+            f"- {_mark(high < low)} At .5 there is less of a mode: {high:.0f} %. What the paper "
+            f"says of training at .5 and of width is tried out [among its "
+            f"claims](claims.md#width).",
+            f"- {_mark(formula < 50)} Tail-adaptive weights are diverse at .005. By the paper's "
+            f"formula {formula:.0f} % are at .1 with us; in the paper's figure they do not peak "
+            f"there. The formula gives draws of the same likelihood the same weight, and most "
+            f"draws drop nothing that matters and tie: for {100 * numbers['all_tie']:.0f} % of the "
+            f"examples all ten do. The released code breaks ties, in no meaningful order. If ours "
+            f"are broken too, {broken:.0f} % are at .1 (the panel on the right).",
+        ]
     )
 
 
