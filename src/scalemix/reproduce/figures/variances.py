@@ -59,10 +59,11 @@ def describe_variances(numbers: dict[str, Any]) -> str:
     always = [name for name, zero in families.items() if all(zero)]
     at_times = [name for name, zero in families.items() if any(zero) and not all(zero)]
     return (
-        f"- {closing} As both parameters of the inverse gamma go to zero it becomes the log-uniform, "
-        f"which is dotted in each panel: the largest distance between the two falls from "
-        f"{distances[0]:.2f} to {distances[-1]:.3f}.\n- At every setting drawn, the update is zero at "
-        f"zero for {', '.join(['LogUniform', *always])}; at some settings, for "
-        f"{', '.join(at_times) or 'no other'}. The paper names the log-uniform and the half-Cauchy "
-        f"alone: [its claims](claims.md#zeros) have more on this."
+        f"- {closing} As both parameters of the inverse gamma go to zero it becomes the "
+        f"log-uniform, which is dotted in each panel: the largest distance between the two falls "
+        f"from {distances[0]:.2f} to {distances[-1]:.3f}.\n"
+        f"- {'✗' if {*always, *at_times} - {'HalfCauchy'} else '✓'} Only the log-uniform and the "
+        f"half-Cauchy are zero at zero. At every setting drawn that is so for "
+        f"{', '.join(['LogUniform', *always])}; at some settings, for "
+        f"{', '.join(at_times) or 'no other'}. [The paper's claims](claims.md#zeros) have more."
     )
