@@ -92,6 +92,7 @@ def draw(numbers: Numbers) -> Any:
             (place + shift).ravel(), values.ravel(), "o", color=COLOURS[0], markersize=4, alpha=0.6
         )
     axis.axhline(THRESHOLD, color=COLOURS[6], linestyle=":", label="off below")
+    axis.set_xlim(-0.5, len(FAMILIES) - 0.5)
     axis.set_xticks(range(len(FAMILIES)), list(FAMILIES))
     axis.set_xlabel("prior of the scale of a layer")
     axis.set_ylabel("signal to noise of a layer")
