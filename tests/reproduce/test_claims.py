@@ -19,6 +19,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 TINY = 0.004
 # These fit networks; the others are arithmetic.
 FITTED = ("inclusion", "selection", "depth", "width", "contraction")
+# What takes seconds at any size; what they rest on is tested where it lives.
+SLOW = (*FITTED, "priors", "importance")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_verdicts_are_made_of_numbers(committed):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in FITTED else []) for n in CLAIMS]
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in CLAIMS]
 )
 @pytest.mark.filterwarnings("ignore")
 def test_a_claim_is_measured_judged_and_drawn(name, committed, tmp_path):
