@@ -68,7 +68,7 @@ def test_a_claim_is_measured_judged_and_drawn(name, committed, tmp_path):
     if claim.draw is not None:
         claim.draw(numbers).savefig(tmp_path / "figure.png")
     # Experiments without training decide alike at any size.
-    if name in ("equivalence", "diffuse", "priors", "zeros", "improper"):
+    if name in ("equivalence", "diffuse", "priors", "gap", "zeros", "improper"):
         assert [v.holds for v in judged] == [v.holds for v in verdicts(committed)[name]]
 
 

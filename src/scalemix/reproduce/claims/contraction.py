@@ -89,7 +89,7 @@ def draw(numbers: Numbers) -> Any:
     falling = [first * (n / rows[0]) ** -0.5 for n in rows]
     axis.loglog(rows, falling, ":", color=COLOURS[6], label=r"$1/\sqrt{N}$")
     axis.set_xticks(rows, [str(n) for n in rows])
-    axis.minorticks_off()
+    axis.xaxis.minorticks_off()
     axis.set_xlabel("number of rows")
     axis.set_ylabel("spread of the function")
     axis.legend(frameon=False, fontsize="small")

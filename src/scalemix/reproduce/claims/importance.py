@@ -69,7 +69,8 @@ def judge(numbers: Numbers) -> list[Verdict]:
             all(step > 2 * error for step, error in numbers["steps"])
             and all(mean < exact + 3 * error for mean, error in zip(means, errors, strict=True)),
             f"Each further draw tightens the bound, from {means[0]:.3f} with one to "
-            f"{means[-1]:.3f} with {NUM_DRAWS[-1]}, and it stays below the exact {exact:.3f}.",
+            f"{means[-1]:.3f} with {NUM_DRAWS[-1]}. Up to the error of the average it does not "
+            f"exceed the exact {exact:.3f}.",
         ),
         Verdict(
             abs(left) < 0.02,
