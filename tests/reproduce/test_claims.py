@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import scalemix as sx
 from scalemix.cli.app import app
 from scalemix.reproduce import PLANS, Plan
-from scalemix.reproduce.claims import CLAIMS, gap, verdicts, write_claims
+from scalemix.reproduce.claims import CLAIMS, bounds, verdicts, write_claims
 from scalemix.reproduce.claims.collection import numbers_of
 from scalemix.reproduce.claims.expectations import Noise
 
@@ -96,18 +96,18 @@ def test_the_command_line_runs_and_shows_them(monkeypatch, tmp_path):
 def test_gaps_are_those_of_the_closed_forms(float64):
     # Gaussian noise: E exp of a quadratic is Gaussian, N(estimate; z, 1/N + (std z)^2).
     std, z = 0.5, 0.8
-    total = 1 / gap.NUM_ROWS + (std * z) ** 2
-    log_mean = -0.5 * (np.log(gap.NUM_ROWS * total) + (gap.ESTIMATE - z) ** 2 / total)
-    mean = -0.5 * gap.NUM_ROWS * ((gap.ESTIMATE - z) ** 2 + (std * z) ** 2)
-    assert gap.expanded_gap(sx.Gaussian(std), z) == pytest.approx(log_mean - mean, rel=1e-9)
+    total = 1 / bounds.NUM_ROWS + (std * z) ** 2
+    log_mean = -0.5 * (np.log(bounds.NUM_ROWS * total) + (bounds.ESTIMATE - z) ** 2 / total)
+    mean = -0.5 * bounds.NUM_ROWS * ((bounds.ESTIMATE - z) ** 2 + (std * z) ** 2)
+    assert bounds.expanded_gap(sx.Gaussian(std), z) == pytest.approx(log_mean - mean, rel=1e-9)
     # Bernoulli: two points.
-    off, on = (-0.5 * gap.NUM_ROWS * (gap.ESTIMATE - z * xi) ** 2 for xi in (0, 1))
+    off, on = (-0.5 * bounds.NUM_ROWS * (bounds.ESTIMATE - z * xi) ** 2 for xi in (0, 1))
     log_mean = np.log(0.3 * np.exp(off) + 0.7 * np.exp(on))
     expected = log_mean - (0.3 * off + 0.7 * on)
-    assert gap.expanded_gap(sx.Bernoulli(0.7), z) == pytest.approx(expected, rel=1e-9)
+    assert bounds.expanded_gap(sx.Bernoulli(0.7), z) == pytest.approx(expected, rel=1e-9)
     # The bound itself is where its gap is asked for: no weight has a higher one.
     for mixture in (sx.InverseGamma(3.0, 3.0), sx.Uniform(0.5, 1.5)):
-        assert 0 < gap.hierarchical_gap(mixture) < gap.hierarchical_gap(mixture, 3.0)
+        assert 0 < bounds.hierarchical_gap(mixture) < bounds.hierarchical_gap(mixture, 3.0)
 
 
 @pytest.mark.parametrize(
