@@ -98,12 +98,47 @@ def test_noise_times_a_gaussian_is_what_the_paper_says(mixture, marginal):
     assert st.kstest(np.asarray(w, float), marginal.cdf).pvalue > 1e-3
 
 
-def test_only_two_families_reach_zero():
-    families = [sx.HalfCauchy(0.5), sx.LogUniform(), sx.InverseGamma(3.0, 3.0)]
-    updates = [float(f.optimal_variance(0.0, 10)) for f in families]
-    assert updates[0] == 0
-    assert updates[1] == 0
-    assert updates[2] > 0
+@pytest.mark.parametrize("count", [1, 10, 1000])
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_which_families_reach_zero_at_any_setting(scale, count):
+    for family in (
+        sx.HalfCauchy(scale),
+        sx.Exponential(scale),
+        sx.Rayleigh(scale),
+        sx.LogUniform(),
+    ):
+        assert float(family.optimal_variance(0.0, count)) == 0, family
+    assert float(sx.InverseGamma(scale, scale).optimal_variance(0.0, count)) > 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "zero"), [(2.0, 1, False), (2.0, 2, True), (6.0, 9, False), (6.0, 11, True)]
+)
+def test_the_gamma_reaches_zero_where_enough_weights_share_it(shape, count, zero):
+    assert (float(sx.Gamma(shape, 0.7).optimal_variance(0.0, count)) == 0) == zero
+
+
+def test_the_inverse_gamma_becomes_the_log_uniform_in_the_limit(float64):
+    moments = np.linspace(0, 5, 21)
+    limit = np.asarray(sx.LogUniform().optimal_variance(moments, 4))
+    off = [
+        np.max(np.abs(np.asarray(sx.InverseGamma(a, a).optimal_variance(moments, 4)) - limit))
+        for a in (1.0, 0.1, 0.01, 0.001)
+    ]
+    # At first order the difference is linear in the parameters.
+    np.testing.assert_allclose(np.array(off[2:]) / off[1:-1], 0.1, rtol=0.05)
+    # And so do the priors of a weight, up to a constant.
+    heavy = np.asarray(sx.InverseGamma(1e-4, 1e-12).marginal_log_prob(moments[1:]))
+    np.testing.assert_allclose(np.diff(heavy), -np.diff(np.log(moments[1:])), rtol=1e-3)
+
+
+def test_gaussian_noise_has_a_chi_squared_variance_at_mean_zero_only(float64):
+    v = np.geomspace(0.01, 10, 31)
+    central = st.chi2(1, scale=0.25)
+    np.testing.assert_allclose(sx.Gaussian(0.5, 0.0).variance_log_prob(v), central.logpdf(v))
+    usual = np.asarray(sx.Gaussian(0.5, 1.0).variance_log_prob(v))
+    np.testing.assert_allclose(usual, st.ncx2(1, 4.0, scale=0.25).logpdf(v), rtol=1e-9)
+    assert np.max(np.abs(usual - central.logpdf(v))) > 1
 
 
 def test_instances_are_hashable_and_readable():

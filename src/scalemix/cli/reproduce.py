@@ -13,7 +13,10 @@ from scalemix.tables import InputError
 @guarded
 def reproduce(
     target: Annotated[
-        str, typer.Argument(help="table1, table2, figure1a, figure1b, figure2 or all.")
+        str,
+        typer.Argument(
+            help="table1, table2, figure1a, figure1b, figure2, all (of these), or claims."
+        ),
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="The folder of results and figures.")
@@ -47,7 +50,7 @@ def reproduce(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Reproduce the tables and figures of the paper. Results already in the folder are kept."""
+    """Reproduce the tables, figures and claims of the paper. Finished cells of tables are kept."""
     from scalemix import reproduce as work
     from scalemix.reproduce.published import SETS
     from scalemix.reproduce.scores import MEASURES, summary
@@ -62,12 +65,15 @@ def reproduce(
         )
     plan = work.PLANS[next((name for name, wanted in asked.items() if wanted), "full")]
     terminal = Terminal(quiet=quiet or as_json, as_json=as_json)
+    of_claims = target == "claims"
     try:
         content = work.reproduce(
             target, plan, output, sets=SETS if sets is None else sets.split(","),
             data_dir=data_dir, at_once=at_once, say=terminal.note, progress=terminal.progress,
         )  # fmt: skip
-        if page is not None:
+        if page is not None and of_claims:
+            work.write_claims(content, page, output)
+        elif page is not None:
             other = output / f"{work.PLANS['as_published'].file}.json"
             work.write_page(
                 content, page, output, work.read_results(other) if other.exists() else None
@@ -77,6 +83,11 @@ def reproduce(
 
     def show() -> None:
         rows = []
+        if of_claims:
+            for name, judged in work.judge_claims(content).items():
+                rows += [(name, "holds" if v.holds else "does not", v.words) for v in judged]
+            print_table(["claim", "", ""], rows)
+            return
         for name, cell in content["cells"].items():
             figures = (summary(cell, measure) for measure in MEASURES)
             rows.append((name, *(f"{mean:.3f} ({error:.3f})" for mean, error in figures)))

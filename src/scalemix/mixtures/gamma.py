@@ -93,6 +93,7 @@ class Gamma(ScaleMixture):
         return jnp.where(above, self.rate / jnp.where(above, self.shape - 1, 1.0), jnp.inf)
 
     def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
+        """Zero at moment zero if at least `2 shape - 2` weights share the variance."""
         return _optimal_variance(moment, count, self.shape, self.rate)
 
 
@@ -146,6 +147,7 @@ class _Laplace(ScaleMixture):
         return jnp.full_like(self._variance_rate, jnp.inf)
 
     def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
+        """Zero at moment zero, for any rate and count: the family can switch a unit off."""
         return _optimal_variance(moment, count, 1.0, self._variance_rate)
 
 

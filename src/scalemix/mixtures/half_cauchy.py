@@ -66,7 +66,7 @@ class HalfCauchy(ScaleMixture):
         return jnp.full_like(self.scale, jnp.inf)
 
     def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
-        """Zero at moment zero: one of the two families that can switch a unit off."""
+        """Zero at moment zero, for any scale and count: the family can switch a unit off."""
         # (K + 2) v^2 - (M - K eta^2) v - M eta^2 = 0. M and K eta^2 are divided by the larger of
         # the two first, so that no square leaves the range of float32; then the root is taken
         # in the form that adds where the other would cancel.

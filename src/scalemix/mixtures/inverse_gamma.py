@@ -77,6 +77,7 @@ class _StudentT(ScaleMixture):
         return self._variance_shape / self._variance_rate
 
     def optimal_variance(self, moment: ArrayLike, count: ArrayLike) -> Array:
+        """Never zero. As shape and rate go to zero, the update becomes that of `LogUniform`."""
         moment = as_array(moment)
         return (moment + 2 * self._variance_rate) / (
             as_count(count, moment) + 2 * self._variance_shape + 2

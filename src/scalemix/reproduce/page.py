@@ -9,6 +9,7 @@ import numpy as np
 
 from scalemix._files import replacing
 from scalemix.reproduce import ranks, verdicts
+from scalemix.reproduce.figures import figure_words
 from scalemix.reproduce.listing import listing, shortfalls
 from scalemix.reproduce.published import BASELINES, DROPOUT, PRINTED_LOWER_BOUND, Number
 from scalemix.reproduce.scores import (
@@ -158,6 +159,7 @@ def write_page(
         ("listing", listing(content)),
         ("as_published", published_way(in_the_papers_way)),
         ("figures", os.path.relpath(figures, path.parent)),
+        *figure_words(content).items(),
     ):
         text = text.replace("{" + name + "}", value)
     _write(path, text)

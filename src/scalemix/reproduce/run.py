@@ -5,23 +5,33 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
 from scalemix import data
 from scalemix.data import Dataset
 from scalemix.reproduce.cells import TABLES, measure
+from scalemix.reproduce.claims import run_claims
 from scalemix.reproduce.figures import FIGURES
 from scalemix.reproduce.page import write_tables
 from scalemix.reproduce.plans import Plan, Split
 from scalemix.reproduce.published import SETS
 from scalemix.reproduce.store import Store
 
-TARGETS = (*TABLES, *FIGURES, "all")
+TARGETS = (*TABLES, *FIGURES, "all", "claims")
 # Programs under way at a time on an accelerator. Networks this small leave it idle most of the
 # time, and compiling them takes about as long as running them.
 AT_ONCE = 4
+# Steps from which on claims are tried in full.
+CLAIM_STEPS = 5000
+
+
+class Made(NamedTuple):
+    """Finished cells of tables, and what was measured on figures."""
+
+    cells: dict[str, Any]
+    figures: dict[str, Any]
 
 
 def reproduce(
@@ -38,8 +48,9 @@ def reproduce(
     """The results, after making what `target` names and is not in the folder yet.
 
     `folder` gets results.json, results.md and the figures; results of the plan `as_published` go
-    into files of that name. `data_dir` is a folder of sets in the public layout, for names that the
-    package does not hold.
+    into files of that name. "claims" are no part of "all": they need neither sets nor a GPU, and
+    give claims.json with figures of their own. `data_dir` is a folder of sets in the public layout,
+    for names that the package does not hold.
 
     `at_once` is the number of programs that are under way at a time: four on an accelerator, which
     then works for some while others compile, and one on a CPU, which has no time to spare. Results
@@ -56,22 +67,25 @@ def reproduce(
     if at_once < 1:
         raise ValueError(f"at_once must be at least 1, got {at_once}.")
     folder = Path(folder)
+    if target == "claims":
+        return run_claims(folder, min(1.0, plan.steps / CLAIM_STEPS), say)
     loaded = {name: _load(name, plan, data_dir) for name in sets}
     store = Store(folder, plan)
     # Several bars would write over one another.
     shown = progress if at_once == 1 else False
 
-    def draw(figures: Sequence[str]) -> dict[str, Any]:
+    def draw(figures: Sequence[str]) -> Made:
+        measured = {}
         for figure in figures:
             say(figure)
             folder.mkdir(parents=True, exist_ok=True)
-            FIGURES[figure](folder, plan, shown)
-        return {}
+            measured[figure] = FIGURES[figure].draw(folder, plan, shown)
+        return Made({}, measured)
 
-    def make(table: str, name: str, methods: Sequence[str]) -> dict[str, Any]:
+    def make(table: str, name: str, methods: Sequence[str]) -> Made:
         say(f"{table}, {name}, {', '.join(methods)}: {plan.num_splits} splits")
         measured = measure(methods, *loaded[name], plan, shown)
-        return {f"{table}/{name}/{method}": cell for method, cell in measured.items()}
+        return Made({f"{table}/{name}/{method}": cell for method, cell in measured.items()}, {})
 
     figures = [figure for figure in FIGURES if target in (figure, "all") and plan.figures]
     # One task for all figures: matplotlib is not made for several threads.
@@ -85,17 +99,17 @@ def reproduce(
         if not all(store.holds(f"{table}/{name}/{method}") for method in methods)
     ]
     start = time.perf_counter()
-    for cells in _done(tasks, at_once):
-        if cells:
-            now = time.perf_counter()
-            store.put(cells, now - start)
-            start = now
+    for made in _done(tasks, at_once):
+        now = time.perf_counter()
+        # A figure that is drawn again by itself adds nothing to the time of the tables.
+        store.put(made.cells, made.figures, 0.0 if target in FIGURES else now - start)
+        start = now
     if store.content["cells"]:
         write_tables(store.content, folder / f"{plan.file}.md")
     return store.content
 
 
-def _done(tasks: Sequence[Callable[[], dict[str, Any]]], at_once: int) -> Iterator[dict[str, Any]]:
+def _done(tasks: Sequence[Callable[[], Made]], at_once: int) -> Iterator[Made]:
     """What each task gives, as it is finished."""
     if at_once == 1:
         # In this thread, which Ctrl-C stops at once.

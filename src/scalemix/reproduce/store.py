@@ -18,12 +18,7 @@ class Store:
 
     def __init__(self, folder: Path, plan: Plan):
         self.path: Path = folder / f"{plan.file}.json"
-        about = {
-            "plan": plan.to_json(),
-            "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",
-            "jax": jax.__version__,
-            "commit": _commit(),
-        }
+        about = {"plan": plan.to_json(), **surroundings()}
         self.content: dict[str, Any] = {**about, "seconds": 0.0, "cells": {}}
         if self.path.exists():
             self.content = read_results(self.path)
@@ -38,10 +33,14 @@ class Store:
         """Whether a cell is finished."""
         return name in self.content["cells"]
 
-    def put(self, cells: dict[str, dict[str, Any]], seconds: float) -> None:
-        """Keep finished cells, and the time since the last ones were kept."""
+    def put(self, cells: dict[str, Any], figures: dict[str, Any], seconds: float) -> None:
+        """Keep finished cells, what was measured on figures, and the time since the last call."""
         self.content["seconds"] = seconds_of(self.content) + seconds
         self.content["cells"].update(cells)
+        self.content.setdefault("figures", {}).update(figures)
+        self._write()
+
+    def _write(self) -> None:
         with replacing(self.path) as file:
             file.write((json.dumps(self.content, indent=1) + "\n").encode())
 
@@ -63,6 +62,15 @@ def _renamed(cells: dict[str, Any]) -> dict[str, Any]:
     return {
         f"{name}_by_example" if name.endswith("/importance_weighted") else name: cell
         for name, cell in cells.items()
+    }
+
+
+def surroundings() -> dict[str, str]:
+    """What results are made with."""
+    return {
+        "hardware": f"{jax.devices()[0].device_kind}, {platform.machine()}",
+        "jax": jax.__version__,
+        "commit": _commit(),
     }
 
 
