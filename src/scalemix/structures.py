@@ -18,12 +18,14 @@ from scalemix.mixtures import ScaleMixture
 
 __all__ = ["ADD", "ARD", "ARDADD", "DropConnect", "Structure"]
 
-By = Literal["unit", "output"]
+By = Literal["unit", "output", "head", "token"]
 """Who may share a scale within a layer, but for all of it and for nobody."""
 # The words of summaries.
 SHARING = {
     "unit": ("that leave a unit", "an input or a unit"),
     "output": ("that lead to an output", "an output of a layer, or a filter of a convolution,"),
+    "head": ("that leave a head of attention", "a head"),
+    "token": ("of a token", "a token"),
 }
 
 
@@ -113,10 +115,12 @@ class ARD(Structure):
         infinite is flat.
     base : Base, default Normal()
         The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
-    by : {"unit", "output"}, default "unit"
-        Which weights share a scale: those that leave a unit, or an input channel of a convolution;
-        or those that lead to an output, a filter of a convolution. As noise, scales by output
-        multiply what the layer puts out, before the bias.
+    by : {"unit", "output", "head", "token"}, default "unit"
+        Which weights share a scale: those that leave a unit, or an input channel of a convolution,
+        or make up a dimension of an embedding; those that lead to an output, a filter of a
+        convolution; those that leave a head of attention (in its output projection); or those of a
+        token of an embedding. As noise, scales by output multiply what the layer puts out, before
+        the bias.
 
     Examples
     --------
@@ -218,10 +222,12 @@ class ARDADD(Structure):
         infinite is flat.
     base : Base, default Normal()
         The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
-    by : {"unit", "output"}, default "unit"
-        Which weights share a scale: those that leave a unit, or an input channel of a convolution;
-        or those that lead to an output, a filter of a convolution. As noise, scales by output
-        multiply what the layer puts out, before the bias.
+    by : {"unit", "output", "head", "token"}, default "unit"
+        Which weights share a scale: those that leave a unit, or an input channel of a convolution,
+        or make up a dimension of an embedding; those that lead to an output, a filter of a
+        convolution; those that leave a head of attention (in its output projection); or those of a
+        token of an embedding. As noise, scales by output multiply what the layer puts out, before
+        the bias.
 
     Examples
     --------

@@ -143,6 +143,51 @@ class Cast(eqx.Module):
         return weight.astype(x.dtype) @ x
 
 
+class Recurrent(eqx.Module):
+    """A cell that reads a sequence of three steps."""
+
+    cell: eqx.Module
+
+    def __call__(self, x):
+        first = jnp.zeros(2, x.dtype)
+        first = (first, first) if isinstance(self.cell, eqx.nn.LSTMCell) else first
+        last, _ = jax.lax.scan(lambda state, x: (self.cell(x, state), None), first, x.reshape(3, 2))
+        return last[0] if isinstance(last, tuple) else last
+
+
+class Words(eqx.Module):
+    """An embedding of tokens, some of which come twice."""
+
+    table: eqx.nn.Embedding
+
+    def __call__(self, x):
+        tokens = jnp.clip(2 * x + 2, 0, 4).astype(jnp.int32)
+        return jnp.tanh(jax.vmap(self.table)(tokens[1:])).sum(axis=0) * self.table(tokens[0])
+
+
+class Stacked(eqx.Module):
+    """Two layers stacked in one, which run in a loop."""
+
+    layers: eqx.nn.Linear
+
+    def __init__(self):
+        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(2, 2, key=key))(
+            jax.random.split(KEY, 2)
+        )
+
+    def __call__(self, x):
+        arrays, rest = eqx.partition(self.layers, eqx.is_array)
+        x, _ = jax.lax.scan(lambda x, a: (jnp.tanh(eqx.combine(a, rest)(x)), None), x[:2], arrays)
+        return x
+
+
+class Upwards(eqx.Module):
+    conv: eqx.nn.ConvTranspose1d
+
+    def __call__(self, x):
+        return jnp.tanh(self.conv(x.reshape(2, 3))).sum(axis=1)
+
+
 class Chain(eqx.Module):
     """Parts of random kinds one after the other, each from six numbers to six."""
 
@@ -215,6 +260,15 @@ NETWORKS = {
     "jit and checkpoint": (Jitted, {"layers.0", "layers.1"}),
     "cond": (Switched, set()),
     "a matrix at once": (Matrix, set()),
+    "GRU": (lambda: Recurrent(eqx.nn.GRUCell(2, 2, key=KEY)), set()),
+    "LSTM": (lambda: Recurrent(eqx.nn.LSTMCell(2, 2, key=KEY)), set()),
+    "embedding": (lambda: Words(eqx.nn.Embedding(5, 2, key=KEY)), set()),
+    "stacked": (Stacked, set()),
+    "MLP in a loop": (lambda: eqx.nn.MLP(6, 2, 2, 3, scan=True, key=KEY), {"layers.0", "layers.2"}),
+    "transposed convolution": (
+        lambda: Upwards(eqx.nn.ConvTranspose1d(2, 2, 2, groups=2, key=KEY)),
+        set(),
+    ),
     "rounded": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "int32"), set()),
     "complex": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "complex64"), set()),
     "half precision": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "float16"), set()),

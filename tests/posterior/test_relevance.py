@@ -292,12 +292,14 @@ def test_hidden_units_are_not_called_inputs():
     relevance = posterior_of(OneNetwork(model)).relevance()
     assert relevance.inputs.shape == relevance.signal_to_noise.inputs.shape == (0,)
     assert relevance.units["head"].shape == (5,)
-    assert relevance.effective_width == {"head": 5.0}
+    # The cell reads one number a step, and its state of five.
+    assert relevance.effective_width == {
+        "cell.weight_ih": 1.0, "cell.weight_hh": 5.0, "head": 5.0,
+    }  # fmt: skip
     assert "inputs: it cannot be told which weights read them" in relevance.table(["a", "b"])
     assert "input 0" not in str(relevance)
-    # The head is the output layer, and nothing else carries a prior.
-    assert relevance.hidden_layers == ()
-    assert relevance.effective_depth == 0
+    assert relevance.hidden_layers == ("cell.weight_ih", "cell.weight_hh")
+    assert relevance.effective_depth == 2
 
 
 def test_depth_leaves_out_the_output_layer_wherever_it_stands():

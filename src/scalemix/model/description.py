@@ -79,7 +79,7 @@ def describe(
         frozen=frozen,
         one_scale=tuple(p.name for p in priors if p.site.num_rows == 1 and "unit" in p.groups),
         one_output=tuple(
-            p.name for p in priors if p.site.num_outputs == 1 and "output" in p.groups
+            p.name for p in priors if p.site.count("output") == 1 and "output" in p.groups
         ),
     )
 

@@ -99,7 +99,7 @@ class Model(eqx.Module):
     def site_priors(self) -> tuple[SitePrior, ...]:
         """Each site with the structure that stands on it and its layer."""
         return tuple(
-            SitePrior(site, self.structures[site.name], site.layer(self.network))
+            SitePrior(site, self.structures[site.name], site.weight(self.network))
             for site in self.sites
         )
 

@@ -34,4 +34,11 @@ def noisy_outputs(
         network = with_scales(scales)
         return jax.vmap(network)(x) if noise_sharing == "sequence" else network(x)
 
-    return jax.vmap(one, in_axes=(None if shared else 0, 0))(scales, x)
+    try:
+        return jax.vmap(one, in_axes=(None if shared else 0, 0))(scales, x)
+    except TypeError as error:
+        # What JAX raises where shapes do not fit.
+        raise ValueError(
+            f"The network cannot be called on inputs of shape {x.shape[1:]}, one for each entry "
+            f"of the batch's first axis: {str(error).splitlines()[0]}"
+        ) from error

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -38,17 +38,13 @@ class SitePrior(eqx.Module):
 
     site: Site = eqx.field(static=True)
     structure: Structure
-    layer: Any
+    weight: Array
+    """The weight that the network holds."""
 
     @property
     def name(self) -> str:
         """The site's name."""
         return self.site.name
-
-    @property
-    def weight(self) -> Array:
-        """The weight that the layer holds."""
-        return getattr(self.layer, self.site.rule.weight)
 
     @property
     def groups(self) -> dict[str, ScaleMixture]:
@@ -58,7 +54,7 @@ class SitePrior(eqx.Module):
     @property
     def scale_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shape of each group's scales."""
-        return {group: GROUPS[group].shape(self.site) for group in self.groups}
+        return {group: GROUPS[group].full_shape(self.site) for group in self.groups}
 
     @property
     def num_scales(self) -> dict[str, int]:
@@ -71,19 +67,21 @@ class SitePrior(eqx.Module):
         return all(GROUPS[group].by_row for group in self.groups)
 
     def expand(self, scales: SiteScales) -> Array:
-        """The product of all groups' scales, broadcastable against the weight."""
-        return expand_scales(self.site, self.layer, scales)
+        """The product of these groups' scales, broadcastable against the weight."""
+        if not scales:
+            return jnp.ones((1,) * self.weight.ndim, self.weight.dtype)
+        return expand_scales(self.site, scales)
 
     def expand_rows(self, scales: SiteScales) -> Array:
         """The product of all groups' scales for each row, where groups go `by_row`."""
-        product = jnp.ones((self.site.num_rows,), self.weight.dtype)
+        product = jnp.ones((*self.site.stack, self.site.num_rows), self.weight.dtype)
         for group, scale in scales.items():
-            product = product * GROUPS[group].rows(self.site, scale)
+            product = product * GROUPS[group].vector(self.site, scale)
         return product
 
     def sum_rows(self, values: Array) -> Array:
         """The sum over each row of a value for each weight."""
-        return UNIT.sum_weights(self.site, self.layer, values)
+        return UNIT.sum_weights(self.site, values)
 
     def draw(self, shape: tuple[int, ...], keys: Iterator[PRNGKeyArray]) -> SiteScales:
         """Draws of the scales along leading axes of this shape, a key for each group."""

@@ -50,7 +50,7 @@ class Deferred(eqx.Module):
         """The array itself."""
 
     @abc.abstractmethod
-    def transpose(self, permutation: tuple[int, ...]) -> "Deferred":
+    def transpose(self, permutation: tuple[int, ...]) -> "Deferred | Array":
         """The same with its axes in another order."""
 
     @abc.abstractmethod
@@ -67,7 +67,11 @@ class Deferred(eqx.Module):
 
 
 class Term(eqx.Module):
-    """An array times one factor for some of its axes."""
+    """An array times one factor for some of its axes.
+
+    A factor may be several times as long as its axis, the second one: groups of a convolution, one
+    after the other, of which each belongs to as many entries of the first axis.
+    """
 
     base: Array
     factors: dict[int, Array]
@@ -76,31 +80,52 @@ class Term(eqx.Module):
         """The array with its factors multiplied in."""
         value = self.base
         for axis, factor in self.factors.items():
-            value = value * _along(factor, axis, value.ndim)
+            value = value * self._spread(axis, factor)
         return value
+
+    def _spread(self, axis: int, factor: Array) -> Array:
+        num_groups = len(factor) // self.base.shape[axis]
+        if num_groups == 1:
+            return along(factor, axis, self.base.ndim)
+        outputs, inputs, *rest = self.base.shape
+        by_output = jnp.repeat(factor.reshape(num_groups, inputs), outputs // num_groups, axis=0)
+        return by_output.reshape(outputs, inputs, *[1] * len(rest))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether some factor is longer than its axis."""
+        return any(len(f) != self.base.shape[axis] for axis, f in self.factors.items())
 
     def times(self, product: Product) -> Array:
         """The product, with the factors moved to the data and to the output."""
         base, data, after = self.base, product.data, []
         for axis, factor in self.factors.items():
-            if axis in product.summed:
-                place = product.summed[axis]
+            place = product.summed.get(axis)
+            if place is not None and data.shape[place] % len(factor) == 0:
                 groups = data.shape[place] // len(factor)
-                data = data * _along(jnp.tile(factor, groups), place, data.ndim)
-            elif axis in product.kept:
+                data = data * along(jnp.tile(factor, groups), place, data.ndim)
+            elif axis in product.kept and len(factor) == self.base.shape[axis]:
                 after.append((factor, product.kept[axis]))
             else:
-                base = base * _along(factor, axis, base.ndim)
+                base = base * self._spread(axis, factor)
         output = product.multiply(base, data)
         for factor, place in after:
-            output = output * _along(factor, place, output.ndim)
+            output = output * along(factor, place, output.ndim)
         return output
+
+    def move(self, base: Array, places: dict[int, int]) -> "Term":
+        """The term after an operation on its base that put its axes elsewhere."""
+        return Term(base, {places[axis]: factor for axis, factor in self.factors.items()})
 
 
 class Factored(Deferred):
-    """A sum of arrays, each times factors along some of its axes."""
+    """A sum of arrays, each times factors along some of its axes.
+
+    `num_stacked` first axes of all arrays and factors stack weights, and are not counted as axes.
+    """
 
     terms: tuple[Term, ...]
+    num_stacked: int = eqx.field(static=True, default=0)
 
     @property
     def like(self) -> Shaped:
@@ -108,25 +133,36 @@ class Factored(Deferred):
         return jax.ShapeDtypeStruct(base.shape, base.dtype)
 
     def value(self) -> Array:
-        first, *rest = (term.value() for term in self.terms)
+        value = Term.value
+        for _ in range(self.num_stacked):
+            value = jax.vmap(value)
+        first, *rest = (value(term) for term in self.terms)
         return sum(rest, start=first)
 
-    def transpose(self, permutation: tuple[int, ...]) -> "Factored":
+    def one_of_stack(self) -> "Factored":
+        """One of the weights that are stacked, once the first axis of the arrays is gone."""
+        return Factored(self.terms, self.num_stacked - 1)
+
+    def plain(self) -> bool:
+        """Whether axes of the factors are axes of the arrays, and as long."""
+        return self.num_stacked == 0 and not any(term.grouped for term in self.terms)
+
+    def map(self, change: Callable[[Term], Term]) -> "Factored":
+        """The sum with each term changed."""
+        return Factored(tuple(change(term) for term in self.terms))
+
+    def transpose(self, permutation: tuple[int, ...]) -> "Factored | Array":
+        if not self.plain():
+            return jnp.transpose(self.value(), permutation)
         places = {old: new for new, old in enumerate(permutation)}
-        return Factored(
-            tuple(
-                Term(
-                    jnp.transpose(term.base, permutation),
-                    {places[axis]: factor for axis, factor in term.factors.items()},
-                )
-                for term in self.terms
-            )
-        )
+        return self.map(lambda term: term.move(jnp.transpose(term.base, permutation), places))
 
     def astype(self, dtype: DTypeLike) -> "Factored":
         return jax.tree.map(lambda leaf: leaf.astype(dtype), self)
 
     def times(self, product: Product) -> Array:
+        if self.num_stacked:
+            return product.multiply(self.value(), product.data)
         first, *rest = (term.times(product) for term in self.terms)
         return sum(rest, start=first)
 
@@ -200,6 +236,6 @@ class Probe(Deferred):
         return output
 
 
-def _along(factor: Array, axis: int, ndim: int) -> Array:
+def along(factor: Array, axis: int, ndim: int) -> Array:
     """A vector along one axis of an array with this many axes."""
     return factor.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))

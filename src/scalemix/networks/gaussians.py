@@ -12,7 +12,6 @@ holds wherever the network uses it for that example, at the price of a second pr
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -23,8 +22,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._random import normals
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term
-from scalemix.networks.interpreter import run_deferred
-from scalemix.networks.placing import put_weights
+from scalemix.networks.placing import put_weights, run_with_weights
 from scalemix.networks.sites import Site
 
 
@@ -33,8 +31,8 @@ class Uses(NamedTuple):
 
     once: dict[str, tuple[int, ...]]
     """The sites whose weights act once, with the shape of the product in which they do."""
-    often: dict[str, tuple[int, ...]]
-    """All others, with the shape of the weight."""
+    often: dict[str, Site]
+    """All others."""
 
 
 def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
@@ -50,15 +48,8 @@ def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
 
     jax.eval_shape(probe, x)
     once = {name: uses[0] for name, uses in seen.items() if len(uses) == 1 and uses[0] is not None}
-    often = {site.name: site.shape for site in sites if site.name not in once}
+    often = {site.name: site for site in sites if site.name not in once}
     return Uses(once, often)
-
-
-def run_with_weights(
-    network: PyTree, sites: tuple[Site, ...], weights: Mapping[str, Deferred], x: Array
-) -> Any:
-    """The network's output with these weights in place of its own."""
-    return run_deferred(lambda weights, x: put_weights(network, sites, weights)(x), weights, x)
 
 
 class Noise(NamedTuple):
@@ -79,12 +70,12 @@ def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
     signs, shared = jnp.zeros((*shape, 0)), {}
     if uses.often:
         key, sign_key, shared_key = jax.random.split(key, 3)
-        num_signs = sum(sum(_signed(weight)) for weight in uses.often.values())
+        num_signs = sum(math.prod(s) for site in uses.often.values() for s in _signed(site))
         signs = jax.random.rademacher(sign_key, (*shape, num_signs), float)
         keys = jax.random.split(shared_key, len(uses.often))
         shared = {
-            name: jax.random.normal(subkey, weight)
-            for subkey, (name, weight) in zip(keys, uses.often.items(), strict=True)
+            name: jax.random.normal(subkey, site.shape)
+            for subkey, (name, site) in zip(keys, uses.often.items(), strict=True)
         }
     return Noise(normals(key, (*shape, sum(map(math.prod, uses.once.values())))), signs, shared)
 
@@ -104,21 +95,24 @@ def gaussian_weights(
     for name, piece in zip(uses.once, _pieces(sign * noise.normals, sizes), strict=True):
         piece = piece.astype(means[name].dtype)
         weights[name] = LocalGaussian(means[name], deviations[name] ** 2, piece)
-    lengths = [length for shape in uses.often.values() for length in _signed(shape)]
-    signs = iter(_pieces(noise.signs, lengths))
-    for name, shape in uses.often.items():
+    shapes = [shape for site in uses.often.values() for shape in _signed(site)]
+    signs = iter(_pieces(noise.signs, [math.prod(shape) for shape in shapes]))
+    for name, site in uses.often.items():
         dtype = means[name].dtype
-        own = {axis: next(signs).astype(dtype) for axis in range(len(_signed(shape)))}
+        own = {
+            axis: next(signs).reshape(shape).astype(dtype)
+            for axis, shape in enumerate(_signed(site))
+        }
         # The sign goes to one axis only: on both it would cancel.
         own[0] = sign.astype(dtype) * own[0]
         perturbation = Term(deviations[name] * noise.shared[name].astype(dtype), own)
-        weights[name] = Factored((Term(means[name], {}), perturbation))
+        weights[name] = Factored((Term(means[name], {}), perturbation), site.num_stacked)
     return weights
 
 
-def _signed(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The lengths of the axes along which a weight has signs: of a layer, outputs and inputs."""
-    return shape[:2]
+def _signed(site: Site) -> list[tuple[int, ...]]:
+    """The shapes of a weight's signs, along the first two axes: of a layer, outputs and inputs."""
+    return [(*site.stack, length) for length in site.layer_shape[:2]]
 
 
 def _pieces(values: Array, sizes: list[int]) -> list[Array]:

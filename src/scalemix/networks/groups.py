@@ -12,113 +12,137 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from scalemix.networks.sites import Site
+from scalemix.networks.sites import Along, Site
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """Which weights of a site share one scale, and so how the scales act on the weight."""
+    """Which weights of a site share one scale, and so how the scales act on the weight.
+
+    Layers that are stacked in one weight have scales of their own, along leading axes.
+    """
 
     shape: Callable[[Site], tuple[int, ...]]
-    """site -> the shape of its scales."""
+    """site -> the shape of the scales of one layer."""
     take: Callable[[Any, Any, Any], Any]
     """(scales, rows, outputs) -> the scales of a dense layer that keeps these rows and outputs."""
-    to_rows: Callable[[Site, Array], Array] | None = None
-    """(site, scales) -> the scale of each row, or one number for all of them. `None` where the
-    weights of a row have different scales."""
-    to_outputs: Callable[[Site, Array], Array] | None = None
-    """(site, scales) -> the scale of each output. `None` where the weights of an output have
-    different scales."""
-    to_weight: Callable[[Site, Any, Array], Array] | None = None
-    """(site, layer, scales) -> the scales, broadcastable against the weight. Needed only where both
-    others are `None`: scales of rows and of outputs reach the weight by the layer's rule."""
+    along: Along | None
+    """What has one scale. `None` where each weight has one."""
+    spread: Callable[[Site, Array], Array] = lambda site, scales: scales
+    """(site, scales of one layer) -> a scale for each of what lies along that axis."""
 
     @property
     def by_row(self) -> bool:
         """Whether all weights of a row share their scale."""
-        return self.to_rows is not None
+        return self.along == "row"
 
     @property
     def by_output(self) -> bool:
         """Whether all weights of an output share their scale, and others need not."""
-        return self.to_outputs is not None
+        return self.along == "output"
 
-    def expand(self, site: Site, layer: Any, scales: Array) -> Array:
+    def full_shape(self, site: Site) -> tuple[int, ...]:
+        """The shape of the scales of a site, layers that are stacked included."""
+        return site.stack + self.shape(site)
+
+    def vector(self, site: Site, scales: Array) -> Array:
+        """A scale for each of what lies along the group's axis, layer by layer."""
+
+        def one(scales: Array) -> Array:
+            assert self.along is not None
+            return jnp.broadcast_to(self.spread(site, scales), (count_along(site, self.along),))
+
+        for _ in site.stack:
+            one = jax.vmap(one)
+        return one(scales)
+
+    def expand(self, site: Site, scales: Array) -> Array:
         """The scales, broadcastable against the weight."""
-        if self.to_weight is not None:
-            return self.to_weight(site, layer, scales)
-        if self.by_output:
-            assert site.rule.expand_outputs is not None
-            return site.rule.expand_outputs(layer, self.outputs(site, scales))
-        rows = self.rows(site, scales)
-        return rows if rows.ndim == 0 else site.rule.expand(layer, rows)
+        if self.along is None:
+            return scales
+        axis = site.axis(self.along)
+        assert axis is not None
+        vector, stack = self.vector(site, scales), site.stack
+        if self.by_row and site.num_groups > 1:
+            # The weight is (outputs, rows of a group, ...): each output sees its own group's rows.
+            outputs, rows, *rest = site.layer_shape
+            by_group = vector.reshape(*stack, site.num_groups, rows)
+            by_output = jnp.repeat(by_group, outputs // site.num_groups, axis=len(stack))
+            return by_output.reshape(*by_output.shape, *[1] * len(rest))
+        after = len(site.layer_shape) - axis - 1
+        return vector.reshape(*stack, *[1] * axis, vector.shape[-1], *[1] * after)
 
-    def rows(self, site: Site, scales: Array) -> Array:
-        """The scale of each row, or one number for all rows; for groups `by_row`."""
-        assert self.to_rows is not None
-        return self.to_rows(site, scales)
-
-    def outputs(self, site: Site, scales: Array) -> Array:
-        """The scale of each output; for groups `by_output`."""
-        assert self.to_outputs is not None
-        return self.to_outputs(site, scales)
-
-    def scale_input(self, site: Site, scales: Array, x: Array) -> Array:
-        """The layer's input with each unit multiplied by the scale of its row."""
-        assert site.rule.scale_input is not None
-        rows = self.rows(site, scales)
-        return x * rows if rows.ndim == 0 else site.rule.scale_input(rows, x)
-
-    def sum_weights(self, site: Site, layer: Any, values: Array) -> Array:
+    def sum_weights(self, site: Site, values: Array) -> Array:
         """The sum, over the weights that share each scale, of a value for each weight."""
-        return self._sum(site, lambda scales: self.expand(site, layer, scales), values)
+        return self._sum(site, lambda scales: self.expand(site, scales), values)
 
     def sum_rows(self, site: Site, values: Array) -> Array:
         """The sum, over the rows that share each scale, of a value for each row."""
-        return self._sum(site, lambda scales: self.rows(site, scales), values)
+        return self._sum(site, lambda scales: self.vector(site, scales), values)
 
     def _sum(self, site: Site, spread: Callable[[Array], Array], values: Array) -> Array:
         # Summing over what shares a scale is the transpose of giving each its scale.
-        scales = jax.ShapeDtypeStruct(self.shape(site), values.dtype)
+        scales = jax.ShapeDtypeStruct(self.full_shape(site), values.dtype)
         whole = jax.linear_transpose(lambda s: jnp.broadcast_to(spread(s), values.shape), scales)
         return whole(values)[0]
 
 
-def _num_outputs(site: Site) -> int:
-    if site.num_outputs is None:
+def count_along(site: Site, along: Along) -> int:
+    """How many rows, outputs or tokens one layer has; `ValueError` if it has none."""
+    count = site.count(along)
+    if count is None:
         raise ValueError(
-            f"Scales by output on {site.name!r}: the rule for {site.layer_type} does not say which "
-            f"weights belong to which output. Give its LayerRule num_outputs and expand_outputs, "
-            f"or use by='unit'."
+            f"Scales by {along} on {site.name!r}: the rule for {site.layer_type} does not say "
+            f"along which axis of the weight these lie. Give its LayerRule {along}_axis=, or use "
+            f"by='unit'."
         )
-    return site.num_outputs
+    return count
+
+
+def _num_heads(site: Site) -> int:
+    if site.num_heads is None:
+        raise ValueError(
+            f"Scales by head on {site.name!r}: its rows are not those of attention's heads. Only "
+            f"the output projection of eqx.nn.MultiheadAttention has them: give the prior by "
+            f"pattern, such as {{'*.output_proj': ARD(..., by='head')}}."
+        )
+    return site.num_heads
 
 
 UNIT = Group(
     shape=lambda site: (site.num_rows,),
-    to_rows=lambda site, scales: scales,
+    along="row",
     take=lambda scales, rows, outputs: scales[rows],
 )
-WEIGHT = Group(
-    shape=lambda site: site.shape,
-    take=lambda scales, rows, outputs: scales[outputs][:, rows],
-    to_weight=lambda site, layer, scales: scales,
-)
 OUTPUT = Group(
-    shape=lambda site: (_num_outputs(site),),
-    to_outputs=lambda site, scales: scales,
+    shape=lambda site: (count_along(site, "output"),),
+    along="output",
     take=lambda scales, rows, outputs: scales[outputs],
 )
-LAYER = Group(
-    shape=lambda site: (),
-    to_rows=lambda site, scales: scales,
+TOKEN = Group(
+    shape=lambda site: (count_along(site, "token"),),
+    along="token",
     take=lambda scales, rows, outputs: scales,
+)
+HEAD = Group(
+    shape=lambda site: (_num_heads(site),),
+    along="row",
+    spread=lambda site, scales: jnp.repeat(scales, site.num_rows // len(scales)),
+    take=lambda scales, rows, outputs: scales,
+)
+LAYER = Group(shape=lambda site: (), along="row", take=lambda scales, rows, outputs: scales)
+WEIGHT = Group(
+    shape=lambda site: site.layer_shape,
+    along=None,
+    take=lambda scales, rows, outputs: scales[outputs][:, rows],
 )
 
 GROUPS: dict[str, Group] = {
     "unit": UNIT,
     "weight": WEIGHT,
     "output": OUTPUT,
+    "token": TOKEN,
+    "head": HEAD,
     "layer": LAYER,
 }
 """What each name means that structures give their groups."""

@@ -1,7 +1,8 @@
 """Runs a function on deferred arrays: it is traced, and its operations are run one by one.
 
-Products with data, transposition and changes of type have rules, and so have the operations that
-contain others (`jit`, `checkpoint`, `scan`). Every other operation is given values.
+Products with data, transposition, changes of type and the taking of parts have rules, and so have
+the operations that contain others (`jit`, `checkpoint`, `scan`). Every other operation is given
+values.
 """
 
 import math
@@ -14,7 +15,7 @@ from jax.extend.core import Jaxpr, JaxprEqn, Literal
 from jaxtyping import Array
 
 from scalemix._types import PyTree
-from scalemix.networks.deferred import Deferred, Probe, Product
+from scalemix.networks.deferred import Deferred, Factored, Probe, Product, Term, along
 
 Value = Any
 """An array or a deferred one."""
@@ -156,18 +157,25 @@ def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     num_consts, num_carried = _scan_counts(parameters, len(inputs))
     inner = parameters["jaxpr"]
     fixed = [v.repeated() if _is_deferred(v) else v for v in inputs[:num_consts]]
-    rest = [_value(v) for v in inputs[num_consts:]]
+    first = [_value(v) for v in inputs[num_consts : num_consts + num_carried]]
+    # Weights that are stacked go through the loop one by one, and stay deferred.
+    stacks = [v if _is_stack(v) else _value(v) for v in inputs[num_consts + num_carried :]]
 
-    def step(carried: list[Array], slices: list[Array]) -> tuple[list[Array], list[Array]]:
+    def step(carried: list[Array], slices: list[Value]) -> tuple[list[Array], list[Array]]:
+        slices = [v.one_of_stack() if _is_stack(v) else v for v in slices]
         outputs = _run(inner.jaxpr, inner.consts, [*fixed, *carried, *slices])
         values = [_value(output) for output in outputs]
         return values[:num_carried], values[num_carried:]
 
     carried, stacked = jax.lax.scan(
-        step, rest[:num_carried], rest[num_carried:], length=parameters["length"],
+        step, first, stacks, length=parameters["length"],
         reverse=parameters["reverse"], unroll=parameters["unroll"],
     )  # fmt: skip
     return [*carried, *stacked]
+
+
+def _is_stack(value: Value) -> bool:
+    return isinstance(value, Factored) and value.num_stacked > 0
 
 
 def _scan_counts(parameters: dict[str, Any], num_inputs: int) -> tuple[int, int]:
@@ -177,6 +185,91 @@ def _scan_counts(parameters: dict[str, Any], num_inputs: int) -> tuple[int, int]
     # From JAX 0.11 on there is a tree of three parts in place of the two numbers.
     consts, carried, _ = parameters["ft_in"].update(range(num_inputs)).unpack()
     return len(list(consts)), len(list(carried))
+
+
+def _plain(value: Value) -> bool:
+    return isinstance(value, Factored) and value.plain()
+
+
+def _dynamic_slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    whole, *starts = inputs
+    if not _plain(whole):
+        return None
+    sizes = equation.params["slice_sizes"]
+
+    def part(term: Term) -> Term:
+        factors = {
+            axis: jax.lax.dynamic_slice(factor, [starts[axis]], [sizes[axis]])
+            for axis, factor in term.factors.items()
+        }
+        return Term(_bind(equation, [term.base, *starts])[0], factors)
+
+    return [whole.map(part)]
+
+
+def _slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    (whole,) = inputs
+    if not _plain(whole):
+        return None
+    starts, limits, strides = (
+        equation.params[name] for name in ("start_indices", "limit_indices", "strides")
+    )
+
+    def part(term: Term) -> Term:
+        factors = {
+            axis: factor[starts[axis] : limits[axis] : strides[axis] if strides else 1]
+            for axis, factor in term.factors.items()
+        }
+        return Term(_bind(equation, [term.base])[0], factors)
+
+    return [whole.map(part)]
+
+
+def _squeeze(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    (whole,) = inputs
+    if not _plain(whole):
+        return None
+    gone = equation.params["dimensions"]
+
+    def squeezed(term: Term) -> Term:
+        base = term.base
+        for axis in gone:
+            if axis in term.factors:
+                base = base * along(term.factors[axis], axis, base.ndim)
+        left = {axis: factor for axis, factor in term.factors.items() if axis not in gone}
+        places = {axis: axis - sum(other < axis for other in gone) for axis in left}
+        return Term(base, left).move(_bind(equation, [base])[0], places)
+
+    return [whole.map(squeezed)]
+
+
+def _gather(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
+    table, places = inputs
+    if not _plain(table) or _is_deferred(places):
+        return None
+    numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    shape = table.like.shape
+    whole = [axis for axis in range(len(shape)) if sizes[axis] == shape[axis]]
+    if len(shape) - len(whole) > 1 or numbers.operand_batching_dims:
+        return None
+    kept = [axis for axis in range(len(shape)) if axis not in numbers.collapsed_slice_dims]
+
+    def taken(term: Term) -> Array:
+        output = _bind(equation, [term.base, places])[0]
+        for axis, factor in term.factors.items():
+            if axis in whole and axis in kept:
+                place = numbers.offset_dims[kept.index(axis)]
+                output = output * along(factor, place, output.ndim)
+                continue
+            # Entries of an axis of which parts are taken have their factors taken along.
+            small = tuple(1 if other in whole else size for other, size in enumerate(sizes))
+            parameters = dict(equation.params, slice_sizes=small)
+            alone = equation.primitive.bind(along(factor, axis, len(shape)), places, **parameters)
+            output = output * alone
+        return output
+
+    first, *rest = map(taken, table.terms)
+    return [sum(rest, start=first)]
 
 
 RULES: dict[str, Rule] = {
@@ -189,4 +282,8 @@ RULES: dict[str, Rule] = {
     "checkpoint": _checkpoint,
     "remat2": _checkpoint,
     "scan": _scan,
+    "dynamic_slice": _dynamic_slice,
+    "slice": _slice,
+    "squeeze": _squeeze,
+    "gather": _gather,
 }

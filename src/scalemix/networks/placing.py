@@ -1,7 +1,7 @@
 """Puts weights and scales into a network. The network given stays as it is; a new one is made."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
@@ -9,7 +9,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from scalemix._types import PyTree
+from scalemix.networks.deferred import Deferred, Factored, Term
 from scalemix.networks.groups import GROUPS
+from scalemix.networks.interpreter import run_deferred
 from scalemix.networks.sites import Site, at_path
 
 Scales = dict[str, dict[str, Array]]
@@ -45,12 +47,10 @@ def put_weights(network: PyTree, sites: tuple[Site, ...], weights: dict[str, Arr
     )
 
 
-def expand_scales(site: Site, layer: Any, scales: dict[str, Array]) -> Array:
+def expand_scales(site: Site, scales: dict[str, Array]) -> Array:
     """The product of a site's groups of scales, broadcastable against its weight."""
-    product = jnp.ones((1,) * len(site.shape), getattr(layer, site.rule.weight).dtype)
-    for group, scale in scales.items():
-        product = product * GROUPS[group].expand(site, layer, scale)
-    return product
+    groups = [GROUPS[group].expand(site, scale) for group, scale in scales.items()]
+    return math.prod(groups[1:], start=groups[0])
 
 
 def replace_layers(
@@ -63,77 +63,68 @@ def replace_layers(
     return eqx.tree_at(lambda net: [at_path(net, p) for p in layers], network, [*layers.values()])
 
 
-def put_scales(network: PyTree, sites: tuple[Site, ...], scales: Scales) -> PyTree:
+def put_scales(network: PyTree, sites: tuple[Site, ...], scales: Scales) -> "ScaledNetwork":
     """The network in the expanded parametrization: each weight `z` acts as `xi * z`."""
-    return replace_layers(
-        network, sites, lambda site, layer: _scale_layer(site, layer, scales[site.name])
-    )
+    return ScaledNetwork(network, scales, sites)
 
 
-def with_weight(layer: Any, site: Site, weight: Array) -> Any:
-    """The layer with this weight in place of its own."""
-    return eqx.tree_at(lambda node: getattr(node, site.rule.weight), layer, weight)
+class ScaledNetwork(eqx.Module):
+    """A network whose weights are multiplied by scales.
 
-
-def _without_bias(layer: Any, name: str) -> Any:
-    """The layer with a bias of zero, if it has one."""
-    bias = getattr(layer, name, None)
-    if bias is None:
-        return layer
-    return eqx.tree_at(lambda node: getattr(node, name), layer, jnp.zeros_like(bias))
-
-
-def _scale_layer(site: Site, layer: Any, scales: dict[str, Array]) -> Any:
-    # Scales of rows act on the layer's input and those of outputs on its output, where the rule
-    # knows how; all others act on the weight.
-    on_input, on_output = site.rule.scale_input is not None, site.rule.scale_output is not None
-    around = {
-        name: s
-        for name, s in scales.items()
-        if (on_input and GROUPS[name].by_row) or (on_output and GROUPS[name].by_output)
-    }
-    of_weights = {name: s for name, s in scales.items() if name not in around}
-    if of_weights:
-        weight = getattr(layer, site.rule.weight) * expand_scales(site, layer, of_weights)
-        layer = with_weight(layer, site, weight)
-    if around:
-        layer = ScaledLayer(layer, around, site)
-    return layer
-
-
-class ScaledLayer(eqx.Module):
-    """A layer with scales on its input units, `f(h * xi)` in place of `f(h)`, or on its outputs,
-    `xi * W h + b` in place of `W h + b`.
-
-    The weight itself stays shared by all examples, so that a batch in which every example has noise
-    of its own is still one matrix product. Code that reads the weight sees the scaled one.
+    It is called as the network is. Wherever it can, the call multiplies what a weight meets or what
+    comes of it, and not the weight itself: a batch in which every example has noise of its own is
+    then still one matrix product. Attributes are those of the network with the scaled weights.
     """
 
-    layer: Any
-    scales: dict[str, Array]
-    site: Site = eqx.field(static=True)
+    network: Any
+    scales: Scales
+    sites: tuple[Site, ...] = eqx.field(static=True)
 
-    def __call__(self, x: Array, *args: Any, **kwargs: Any) -> Any:
-        of_outputs = []
-        for group, scale in self.scales.items():
-            if GROUPS[group].by_output:
-                of_outputs.append(GROUPS[group].outputs(self.site, scale))
-            else:
-                x = GROUPS[group].scale_input(self.site, scale, x)
-        if not of_outputs:
-            return self.layer(x, *args, **kwargs)
-        rule = self.site.rule
-        assert rule.scale_output is not None
-        product = _without_bias(self.layer, rule.bias)(x, *args, **kwargs)
-        return rule.scale_output(
-            self.layer, math.prod(of_outputs[1:], start=of_outputs[0]), product
-        )
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        weights = {
+            site.name: scaled_weight(site, site.weight(self.network), self.scales[site.name])
+            for site in self.sites
+        }
+        return run_with_weights(self.network, self.sites, weights, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         # Reached only for names that are not fields of this class.
-        if name.startswith("__") or name in ("layer", "scales", "site"):
+        if name.startswith("__") or name in ("network", "scales", "sites"):
             raise AttributeError(name)
-        value = getattr(self.layer, name)
-        if name == self.site.rule.weight:
-            return value * expand_scales(self.site, self.layer, self.scales)
-        return value
+        weights = {
+            site.name: site.weight(self.network) * expand_scales(site, self.scales[site.name])
+            for site in self.sites
+        }
+        return getattr(put_weights(self.network, self.sites, weights), name)
+
+
+def scaled_weight(site: Site, weight: Array, scales: dict[str, Array]) -> Factored:
+    """The weight times its scales, as factors along its axes where that is what they are."""
+    factors: dict[int, Array] = {}
+    for name, scale in scales.items():
+        group = GROUPS[name]
+        if group.along is None:
+            weight = weight * group.expand(site, scale)
+            continue
+        axis, vector = site.axis(group.along), group.vector(site, scale)
+        assert axis is not None
+        factors[axis] = factors[axis] * vector if axis in factors else vector
+    return Factored((Term(weight, factors),), site.num_stacked)
+
+
+def run_with_weights(
+    network: PyTree,
+    sites: tuple[Site, ...],
+    weights: Mapping[str, Deferred],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """The network's output with these weights in place of its own."""
+    # Whatever is no array, such as a flag, is part of the function.
+    arrays, rest = eqx.partition((args, kwargs), eqx.is_array)
+
+    def call(weights: Mapping[str, Any], arrays: Any) -> Any:
+        args, kwargs = eqx.combine(arrays, rest)
+        return put_weights(network, sites, dict(weights))(*args, **kwargs)
+
+    return run_deferred(call, weights, arrays)

@@ -38,7 +38,12 @@ def input_sites(
 
     if example is None or not _runs(lambda: jax.eval_shape(run, example)):
         return ()
-    return tuple(s for s in sites if s.name in called and num_sites[s.path] == 1)
+    # The rows of an embedding are not the tokens that it reads.
+    return tuple(
+        site
+        for site in sites
+        if site.name in called and num_sites[site.path] == 1 and site.axis("token") is None
+    )
 
 
 def output_sites(

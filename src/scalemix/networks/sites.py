@@ -1,15 +1,18 @@
 """Finds the weights of any Equinox network that a prior can be put on."""
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Literal
 
+import equinox as eqx
 import jax
-import numpy as np
 from jaxtyping import Array
 
 from scalemix._types import PyTree
 from scalemix.networks.rules import LayerRule, rules_for
+
+Along = Literal["row", "output", "token"]
+"""What lies along an axis of a weight."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,14 +28,15 @@ class Site:
     layer_type : str
         The name of the layer's class.
     rule : LayerRule
-        How scales act on the weight.
+        Where the layer keeps the weight, and what lies along its axes.
     shape : tuple of int
         The shape of the weight.
-    num_rows : int
-        The number of rows: units of the layer's input.
-    num_outputs : int or None
-        The number of outputs: units of the layer's output, or filters of a convolution; `None`
-        where the rule does not say.
+    num_stacked : int
+        How many of the weight's first axes only stack layers.
+    num_groups : int
+        The groups of a grouped convolution, one for all other layers.
+    num_heads : int or None
+        The heads of attention among which the rows are divided, where they are.
 
     Examples
     --------
@@ -48,13 +52,41 @@ class Site:
     layer_type: str
     rule: LayerRule
     shape: tuple[int, ...]
-    num_rows: int
-    num_outputs: int | None = None
+    num_stacked: int = 0
+    num_groups: int = 1
+    num_heads: int | None = None
 
     @property
     def weight_path(self) -> tuple[Any, ...]:
         """The path to the weight itself."""
         return (*self.path, jax.tree_util.GetAttrKey(self.rule.weight))
+
+    @property
+    def stack(self) -> tuple[int, ...]:
+        """The lengths of the axes that stack layers: empty for a layer of its own."""
+        return self.shape[: self.num_stacked]
+
+    @property
+    def layer_shape(self) -> tuple[int, ...]:
+        """The shape of the weight of one layer."""
+        return self.shape[self.num_stacked :]
+
+    @property
+    def num_rows(self) -> int:
+        """The number of rows of one layer: units of what the weight is multiplied with."""
+        return self.num_groups * self.layer_shape[self.rule.row_axis]
+
+    def axis(self, along: Along) -> int | None:
+        """The axis of one layer's weight along which these lie, if there is one."""
+        rule = self.rule
+        return {"row": rule.row_axis, "output": rule.output_axis, "token": rule.token_axis}[along]
+
+    def count(self, along: Along) -> int | None:
+        """How many of them one layer has."""
+        if along == "row":
+            return self.num_rows
+        axis = self.axis(along)
+        return None if axis is None else self.layer_shape[axis]
 
     def layer(self, network: PyTree) -> Any:
         """The layer in a network of this shape."""
@@ -76,7 +108,8 @@ def find_sites(network: PyTree) -> tuple[Site, ...]:
     Returns
     -------
     tuple of Site
-        All sites, in the order in which the network holds them.
+        All sites, in the order in which the network holds them. A weight that is tied to another
+        by `eqx.nn.Shared` is one site, where it is kept.
 
     Raises
     ------
@@ -88,43 +121,57 @@ def find_sites(network: PyTree) -> tuple[Site, ...]:
     >>> [site.name for site in sx.networks.find_sites(net)]
     ['layers.0', 'layers.1', 'layers.2']
     """
+    heads = {path: mixer.num_heads for path, mixer in _nodes(network, eqx.nn.MultiheadAttention)}
+    shared = [path for path, _ in _nodes(network, eqx.nn.Shared)]
     entries, _ = jax.tree_util.tree_flatten_with_path(network, is_leaf=lambda x: bool(rules_for(x)))
     sites = []
     for path, layer in entries:
         rules = rules_for(layer)
         for rule in rules:
             name = path_name(path) + (f".{rule.weight}" if len(rules) > 1 else "")
-            sites.append(_site(name, tuple(path), layer, rule))
+            weight: Any = getattr(layer, rule.weight, None)
+            if not hasattr(weight, "shape") and any(path[: len(p)] == p for p in shared):
+                # Tied to a weight that is kept elsewhere.
+                continue
+            of_heads = heads.get(path[:-1]) if path_name(path[-1:]) == "output_proj" else None
+            sites.append(_site(name, tuple(path), layer, weight, rule, of_heads))
     return tuple(sites)
 
 
-def _site(name: str, path: tuple[Any, ...], layer: Any, rule: LayerRule) -> Site:
+def _nodes(network: PyTree, kind: type) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """The outermost parts of a network that are of one class, with their paths."""
+    entries, _ = jax.tree_util.tree_flatten_with_path(
+        network, is_leaf=lambda node: isinstance(node, kind)
+    )
+    return ((tuple(path), node) for path, node in entries if isinstance(node, kind))
+
+
+def _site(
+    name: str,
+    path: tuple[Any, ...],
+    layer: Any,
+    weight: Any,
+    rule: LayerRule,
+    num_heads: int | None,
+) -> Site:
     kind = type(layer).__name__
-    weight: Any = getattr(layer, rule.weight, None)
     if not hasattr(weight, "shape"):
         raise ValueError(
             f"The rule for {kind} names the weight {rule.weight!r}; layer {name!r} has no array "
-            f"of that name (weights tied with eqx.nn.Shared cannot carry a prior)."
+            f"of that name."
         )
-    num_rows, num_outputs = rule.num_rows(layer), None
-
-    def check(which: str, expand: Callable[[Any, Array], Array], num: int, what: str) -> None:
-        try:
-            expanded = jax.eval_shape(expand, layer, jax.ShapeDtypeStruct((num,), weight.dtype))
-            fits = np.broadcast_shapes(expanded.shape, weight.shape) == weight.shape
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"The rule for {kind} does not fit layer {name!r}: {which} must turn the scales of "
-                f"{num} {what} into a shape that broadcasts against the weight's, {weight.shape}."
-            )
-
-    check("expand", rule.expand, num_rows, "rows")
-    if rule.num_outputs is not None and rule.expand_outputs is not None:
-        num_outputs = rule.num_outputs(layer)
-        check("expand_outputs", rule.expand_outputs, num_outputs, "outputs")
-    return Site(name, path, kind, rule, weight.shape, num_rows, num_outputs)
+    ndim = rule.ndim if isinstance(rule.ndim, int) else rule.ndim(layer)
+    axes = [axis for axis in (rule.row_axis, rule.output_axis, rule.token_axis) if axis is not None]
+    if len(weight.shape) < ndim or not all(0 <= axis < ndim for axis in axes):
+        raise ValueError(
+            f"The rule for {kind} does not fit layer {name!r}: it says that the weight has {ndim} "
+            f"axes with rows, outputs or tokens along {sorted(axes)}, and its shape is "
+            f"{weight.shape}."
+        )
+    num_groups = 1 if rule.groups is None else rule.groups(layer)
+    return Site(
+        name, path, kind, rule, weight.shape, len(weight.shape) - ndim, num_groups, num_heads
+    )
 
 
 def path_name(path: tuple[Any, ...]) -> str:

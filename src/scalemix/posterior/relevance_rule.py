@@ -100,8 +100,8 @@ def _sums(
     def sums(prior: SitePrior, of: WeightMoments, group: str) -> Sums:
         ones = jnp.ones(prior.site.shape)
         values = of.mean**2, of.variance, of.prior_variance, ones
-        kind, site, layer = GROUPS[group], prior.site, prior.layer
-        return Sums(*(kind.sum_weights(site, layer, jnp.asarray(each, float)) for each in values))
+        kind, site = GROUPS[group], prior.site
+        return Sums(*(kind.sum_weights(site, jnp.asarray(each, float)) for each in values))
 
     return {
         prior.name: {

@@ -156,4 +156,4 @@ def _sum_pools(prior: SitePrior, group: str, values: Array) -> Array:
     kind = GROUPS[group]
     if prior.by_row:
         return kind.sum_rows(prior.site, values)
-    return kind.sum_weights(prior.site, prior.layer, values)
+    return kind.sum_weights(prior.site, values)

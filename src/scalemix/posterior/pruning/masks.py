@@ -64,7 +64,7 @@ def mask(members: Sequence[Networks], off: Sequence[Row]) -> list[Networks]:
         keep: dict[str, dict[str, np.ndarray]] = {site.name: {} for site in networks.model.sites}
         for row in off:
             if row.member == index:
-                shape = GROUPS[row.group].shape(sites[row.site])
+                shape = GROUPS[row.group].full_shape(sites[row.site])
                 keep[row.site].setdefault(row.group, np.ones(shape, bool))[row.row] = False
         masked.append(networks.masked(keep))
     return masked

@@ -222,7 +222,7 @@ def _count(members: list[Networks], off: list[Row], group: str) -> dict[str, tup
     return {
         prior.name: (
             sum(row.site == prior.name and row.group == group for row in off),
-            math.prod(GROUPS[group].shape(prior.site)) * len(members),
+            math.prod(GROUPS[group].full_shape(prior.site)) * len(members),
         )
         for prior in members[0].model.site_priors
         if group == "unit" or group in prior.groups
