@@ -172,7 +172,8 @@ def test_a_network_under_noise_is_the_network_with_scaled_weights(name, groups):
         pytest.skip("no site has such groups")
     x = an_input(shape)
     weights = {
-        site.name: site.weight(layer) * expand_scales(site, scales[site.name]) for site in sites
+        site.name: site.weight(layer) * expand_scales(site, scales[site.name], jnp.float32)
+        for site in sites
     }
     scaled = put_scales(layer, sites, scales)
     expected = put_weights(layer, sites, weights)(x)

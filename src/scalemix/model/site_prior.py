@@ -68,9 +68,7 @@ class SitePrior(eqx.Module):
 
     def expand(self, scales: SiteScales) -> Array:
         """The product of these groups' scales, broadcastable against the weight."""
-        if not scales:
-            return jnp.ones((1,) * self.weight.ndim, self.weight.dtype)
-        return expand_scales(self.site, scales)
+        return expand_scales(self.site, scales, self.weight.dtype)
 
     def expand_rows(self, scales: SiteScales) -> Array:
         """The product of all groups' scales for each row, where groups go `by_row`."""

@@ -36,9 +36,9 @@ def check_rule(layer: Any, x: Array) -> None:
     sites = find_sites(layer)
     if not sites or sites[0].path:
         raise ValueError(f"No rule is registered for {type(layer).__name__}.")
-    if len(sites) > 1:
+    site, *others = sites
+    if others:
         return
-    site = sites[0]
     units = x.shape[:1] or (1,)
     if units != (site.num_rows,):
         raise ValueError(
@@ -46,7 +46,7 @@ def check_rule(layer: Any, x: Array) -> None:
             f"{site.rule.weight!r}, and the input has {units[0]} units. Check row_axis."
         )
     scales = jax.random.uniform(jax.random.key(0), units, x.dtype, 0.5, 2.0)
-    weight = site.weight(layer) * expand_scales(site, {"unit": scales})
+    weight = site.weight(layer) * expand_scales(site, {"unit": scales}, scales.dtype)
     by_weight = put_weights(layer, sites, {site.name: weight})(x)
     by_input = layer(x * scales.reshape(x.shape[:1] + (1,) * (x.ndim - 1)))
     # Biases and the like are there in both.

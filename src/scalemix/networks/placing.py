@@ -1,12 +1,11 @@
 """Puts weights and scales into a network. The network given stays as it is; a new one is made."""
 
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, DTypeLike
 
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, Term
@@ -47,10 +46,12 @@ def put_weights(network: PyTree, sites: tuple[Site, ...], weights: dict[str, Arr
     )
 
 
-def expand_scales(site: Site, scales: dict[str, Array]) -> Array:
-    """The product of a site's groups of scales, broadcastable against its weight."""
-    groups = [GROUPS[group].expand(site, scale) for group, scale in scales.items()]
-    return math.prod(groups[1:], start=groups[0])
+def expand_scales(site: Site, scales: dict[str, Array], dtype: DTypeLike) -> Array:
+    """The product of these groups of a site's scales, broadcastable against its weight."""
+    product = jnp.ones((1,) * len(site.shape), dtype)
+    for group, scale in scales.items():
+        product = product * GROUPS[group].expand(site, scale)
+    return product
 
 
 def replace_layers(
@@ -92,7 +93,9 @@ class ScaledNetwork(eqx.Module):
         if name.startswith("__") or name in ("network", "scales", "sites"):
             raise AttributeError(name)
         weights = {
-            site.name: site.weight(self.network) * expand_scales(site, self.scales[site.name])
+            site.name: scaled_weight(
+                site, site.weight(self.network), self.scales[site.name]
+            ).value()
             for site in self.sites
         }
         return getattr(put_weights(self.network, self.sites, weights), name)

@@ -211,7 +211,7 @@ class Networks(eqx.Module):
         def kept(name: str, values: Array) -> Array:
             site = sites[name]
             kept = {g: jnp.asarray(each, values.dtype) for g, each in keep[name].items()}
-            return values * expand_scales(site, kept)
+            return values * expand_scales(site, kept, values.dtype)
 
         sites = {site.name: site for site in model.sites}
         weights = {name: kept(name, weight) for name, weight in model.weights.items()}
