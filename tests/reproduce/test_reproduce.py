@@ -105,8 +105,8 @@ def test_importance_weighting_is_counted_by_batch_and_once():
     said = page.shortfalls({"cells": cells})
     # RMSE and likelihood of dropout, paper_rmse and likelihood of the two others.
     assert said.startswith("6 of 6 published numbers are reached.")
-    assert "With importance weights by example in that column it is 5 of 6." in said
-    assert "noise given the rows of training in that column it is 6 of 6." in said
+    assert "With importance weights by example in their column, 5 of 6 are reached." in said
+    assert "noise given the rows of training in their column, 6 of 6 are reached." in said
     assert "- importance_weighted_by_example, yacht: paper_rmse 1.300 (0.000)" in said
     without = {n: c for n, c in cells.items() if not n.endswith("_by_batch")}
     said = page.shortfalls({"cells": without})

@@ -76,8 +76,8 @@ def shortfalls(content: dict[str, Any]) -> str:
             lines += [f"Not run yet: {method} on {', '.join(on)}." for method, on in absent.items()]
         elif len(run) == len(numbers) and any(one.method == way for one in run):
             mine = [one.words for one in missed if one.method == way]
-            lines += ["", f"With {words} in that column it is {counts}."]
-            lines += ["Not reached there:", "", *mine] if mine else []
+            lines += ["", f"With {words} in their column, {counts} are reached."]
+            lines += ["Not reached in this column:", "", *mine] if mine else []
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from scalemix._files import replacing
 from scalemix.reproduce import ranks, verdicts
 from scalemix.reproduce.figures import figure_words
 from scalemix.reproduce.listing import listing, shortfalls
+from scalemix.reproduce.plans import LARGE
 from scalemix.reproduce.published import BASELINES, DROPOUT, PRINTED_LOWER_BOUND, Number
 from scalemix.reproduce.scores import (
     MEASURES,
@@ -72,20 +73,22 @@ def _columns_of_others(table: str, measure: str) -> dict[str, dict[str, Number]]
 def _legend(in_the_papers_way: bool) -> str:
     if in_the_papers_way:
         return (
-            "Mean ± standard deviation over splits; after the slash the paper's number, and a tick "
-            "if it is reached. lower_bound is compared with the column that the paper prints, of "
-            "Gal and Ghahramani, and may be worse by two standard errors, of both numbers "
-            "together; the others may be worse by the paper's deviation over splits, once."
+            "An entry is a mean ± its standard deviation over splits. After the slash stands the "
+            "paper's number, with a tick if it is reached. lower_bound is compared with the column "
+            "that the paper prints, of Gal and Ghahramani, and may be worse by two standard "
+            "errors of both numbers together. The others may be worse by the paper's deviation "
+            "over splits, once."
         )
     return (
-        "Mean (standard error over splits); after the slash the published number, where its error "
-        "is known with that, and a tick if it is reached. lower_bound is compared with "
-        "grid-searched MC dropout of 2018, and may be worse by two standard errors, of both "
-        "numbers together; the others with the paper, and may be worse by its deviation over "
-        "splits, once. Columns as printed are what the paper has from others: Table 1's lower "
-        "bound is the dropout of Gal and Ghahramani. It is farthest from the tuned dropout of 2018 "
-        f"on {_farthest_from_tuned()}. All of them are true RMSE, also where they stand beside "
-        "paper_rmse as in the paper."
+        "An entry is a mean, with its standard error over splits in brackets. After the slash "
+        "stands the published number, with its error where that is known, and a tick if it is "
+        "reached. lower_bound is compared with the grid-searched MC dropout of 2018 (Mukhoti and "
+        "others), and may be worse by two standard errors of both numbers together. The others are "
+        "compared with the paper, and may be worse by its deviation over splits, once. Columns "
+        '"as printed" are what the paper has from others. Table 1\'s lower bound there is the '
+        "dropout of Gal and Ghahramani. It is farthest from the tuned dropout of 2018 on "
+        f"{_farthest_from_tuned()}. All printed errors of others are true RMSE, also where they "
+        "stand beside paper_rmse as in the paper."
     )
 
 
@@ -115,10 +118,13 @@ def about(content: dict[str, Any]) -> str:
     plan = content["plan"]
     # Older files have the time of fits alone.
     of_what = "in all" if "seconds" in content else "of fitting"
+    small, large = (
+        f"{plan[f'steps{of}']:,} steps of batch {plan[f'batch_size{of}']}" for of in ("", "_large")
+    )
+    steps = small if small == large else f"{small}, and {large} for sets of over {LARGE:,} rows"
     return (
-        f"Made by the plan `{plan['name']}`: {plan['num_splits']} splits; {plan['steps']:,} steps "
-        f"of batch {plan['batch_size']}, {plan['steps_large']:,} of {plan['batch_size_large']} for "
-        f"sets of over 5,000 rows; {content['hardware']}, JAX {content['jax']}, commit "
+        f"Made by the plan `{plan['name']}`: {plan['num_splits']} splits; {steps}; "
+        f"{content['hardware']}, JAX {content['jax']}, commit "
         f"`{content['commit'][:12]}`; {seconds_of(content) / 60:.0f} minutes {of_what}."
     )
 

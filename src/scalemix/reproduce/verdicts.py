@@ -93,10 +93,11 @@ def verdicts(content: dict[str, Any]) -> str:
     for claim in CLAIMS:
         lines += _verdict(cells, names, claim)
     lines += [
-        "Best on so many sets, and on how many of them clearly: by more than two standard errors "
-        "of the paired differences over splits, from each of the two others. Tables of leads have "
-        "the mean paired difference to the strongest of the two others and its standard error; it "
-        "is positive where the method is better.",
+        "The first table of a claim counts the sets on which the method is best, and those on "
+        "which it is clearly best: better than each of the two others by more than two standard "
+        "errors of the paired difference over splits. The second has the mean paired difference "
+        "to the stronger of the two others, with its standard error; it is positive where the "
+        "method is better.",
         "",
         *_about_power(cells, names),
     ]
@@ -146,7 +147,7 @@ def _said(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> str:
         said.append(
             f"by {MEASURES[measure]} on {best} of {num}, and clearly on {clear}: **{holds}**"
         )
-    return f"The paper: on {paper} of {len(SETS)} sets.{claim.remark} With us {'; '.join(said)}."
+    return f"The paper: on {paper} of {len(SETS)} sets.{claim.remark} With us, {'; '.join(said)}."
 
 
 def _verdict(cells: dict[str, Any], names: Sequence[str], claim: Claim) -> list[str]:
@@ -185,13 +186,15 @@ def _about_power(cells: dict[str, Any], names: Sequence[str]) -> list[str]:
             method: {"power": summary(cells[f"table1/power/{method}"], measure)}
             for method in (LOWER_BOUND, BY_BATCH, TAIL_ADAPTIVE)
         }
-        ours.append(f"{_places(means, measure)} in {label}")
+        place = _places(means, measure)
+        holds = "it holds" if place == len(means) else "it does not hold"
+        ours.append(f"place {place} in {label} (**{holds}**)")
     return [
         "#### Tail-adaptive weights do worst on power",
         "",
-        f"Of the three objectives on power they have place {printed[0]} in RMSE and place "
-        f"{printed[1]} in log-likelihood in the paper's table. With us they have place "
-        f"{', place '.join(ours)}.",
+        f"The paper says so of its largest set. Of the three objectives they have place "
+        f"{printed[0]} in RMSE there and place {printed[1]} in log-likelihood, by its own table. "
+        f"With us they have {', '.join(ours)}.",
         "",
     ]
 

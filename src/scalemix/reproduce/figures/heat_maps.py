@@ -114,7 +114,8 @@ def describe_heat_maps(numbers: dict[str, Any]) -> str:
         "The first three are shares of the variance of the log second moments of this matrix, as "
         f"drawn; by chance rows and columns would have {100 * CHANCE:.0f} % each. The fourth is "
         "the share between the three matrices of the network. The last two are the largest shares "
-        "that one row and one column have of the squared means, which carry the function.",
+        "that one row and one column have of the squared means, which carry the function. Each "
+        "panel is a single fit, on the first split: another fit would have other shares.",
         "",
     ]
     for title, of in numbers.items():
@@ -134,14 +135,20 @@ def describe_heat_maps(numbers: dict[str, Any]) -> str:
 
 # What the paper says of a panel, and what that means here.
 PAPER: dict[str, tuple[Callable[[dict[str, float]], bool], str]] = {
-    "ARD": (lambda of: of["rows"] > of["columns"], "rows are shrunk as wholes"),
+    "ARD": (
+        lambda of: of["rows"] > of["columns"],
+        "rows are shrunk as wholes, which here means that they differ more than columns do",
+    ),
     "ADD": (
         lambda of: max(of["rows"], of["columns"]) < 0.5,
-        "the matrix is shrunk as a whole, so that neither rows nor columns have half the variance",
+        "the matrix is shrunk as a whole, which here means that neither rows nor columns have half "
+        "the variance",
     ),
     "ARD-ADD": (
         lambda of: of["rows"] > of["columns"] and of["largest_row"] > of["largest_column"],
-        "one row grows while the rest of the matrix is shrunk",
+        "one row grows while the rest of the matrix is shrunk, which here means that rows differ "
+        "more than columns do, and that the largest row has more of the squared means than the "
+        "largest column",
     ),
     "dropout": (
         lambda of: of["rows"] > 2 * CHANCE,

@@ -59,11 +59,11 @@ def describe_variances(numbers: dict[str, Any]) -> str:
     always = [name for name, zero in families.items() if all(zero)]
     at_times = [name for name, zero in families.items() if any(zero) and not all(zero)]
     return (
-        f"- {closing} As both parameters of the inverse gamma go to zero it becomes the "
-        f"log-uniform, which is dotted in each panel: the largest distance between the two falls "
-        f"from {distances[0]:.2f} to {distances[-1]:.3f}.\n"
-        f"- {'✗' if {*always, *at_times} - {'HalfCauchy'} else '✓'} Only the log-uniform and the "
-        f"half-Cauchy are zero at zero. At every setting drawn that is so for "
-        f"{', '.join(['LogUniform', *always])}; at some settings, for "
-        f"{', '.join(at_times) or 'no other'}. [The paper's claims](claims.md#zeros) have more."
+        f"- {closing} The paper: as both parameters of the inverse gamma go to zero it becomes the "
+        f"log-uniform, which is dotted in each panel. Here the largest distance between the two "
+        f"goes from {distances[0]:.2f} to {distances[-1]:.3f}.\n"
+        f"- {'✗' if {*always, *at_times} - {'HalfCauchy'} else '✓'} The paper: only the "
+        f"log-uniform and the half-Cauchy are zero at zero. Here that is so at every setting drawn "
+        f"for {', '.join(['LogUniform', *always])}, and at some settings for "
+        f"{', '.join(at_times) or 'no other'}. [The page of claims](claims.md#zeros) has more."
     )

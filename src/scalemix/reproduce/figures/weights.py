@@ -89,15 +89,16 @@ def describe_weights(numbers: dict[str, Any]) -> str:
         [
             f"- {_mark(low > 50)} The paper: at a drop rate of .005 importance weights peak at .1, "
             f"the weight of the lower bound. Here {low:.0f} % are within {NEAR:g} of it.",
-            f"- {_mark(high < low)} At .5 there is less of a mode: {high:.0f} %. What the paper "
-            f"says of training at .5 and of width is tried out [among its "
-            f"claims](claims.md#width).",
-            f"- {_mark(formula < 50)} Tail-adaptive weights are diverse at .005. By the paper's "
+            f"- {_mark(high < low)} The paper: at .5 there is less of a mode. Here {high:.0f} % "
+            f"are that close. What the paper says of training at .5 and of width is tried out "
+            f"[on the page of claims](claims.md#width).",
+            f"- {_mark(formula < 50)} The paper: tail-adaptive weights are diverse at .005. By its "
             f"formula {formula:.0f} % are at .1 with us; in the paper's figure they do not peak "
-            f"there. The formula gives draws of the same likelihood the same weight, and most "
-            f"draws drop nothing that matters and tie: for {100 * numbers['all_tie']:.0f} % of the "
-            f"examples all ten do. The released code breaks ties, in no meaningful order. If ours "
-            f"are broken too, {broken:.0f} % are at .1 (the panel on the right).",
+            f"there. The formula gives draws of the same likelihood the same weight. Most "
+            f"draws drop nothing that matters, and so they tie: for "
+            f"{100 * numbers['all_tie']:.0f} % of the examples all ten do. The released code "
+            f"breaks ties, in no meaningful order. If ours are broken too, {broken:.0f} % are at "
+            f".1 (the panel on the right).",
         ]
     )
 
