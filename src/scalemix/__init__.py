@@ -29,6 +29,7 @@ __all__ = [  # noqa: F405
     "LogUniform",
     "Model",
     "NoiseTraining",
+    "PathRule",
     "Posterior",
     "Predictive",
     "Rayleigh",

@@ -24,6 +24,7 @@ from scalemix.mixtures import (
 )
 from scalemix.model.model import Model
 from scalemix.model.stochastic_depth import stochastic_depth
+from scalemix.networks import PathRule
 from scalemix.posterior.diagnostics import ConvergenceWarning
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
@@ -51,6 +52,7 @@ __all__ = [
     "LogUniform",
     "Model",
     "NoiseTraining",
+    "PathRule",
     "Posterior",
     "Predictive",
     "Rayleigh",

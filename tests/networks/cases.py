@@ -5,6 +5,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import scalemix as sx
+
 KEY = jax.random.key(0)
 
 
@@ -188,6 +190,29 @@ class Upwards(eqx.Module):
         return jnp.tanh(self.conv(x.reshape(2, 3))).sum(axis=1)
 
 
+def tree():
+    """A convolution and a dense layer as Flax has them: examples first, channels and outputs last."""
+    keys = jax.random.split(KEY, 4)
+    params = {
+        "Conv_0": {"kernel": jax.random.normal(keys[0], (2, 2, 3)), "bias": jnp.ones(3)},
+        "Dense_0": {"kernel": jax.random.normal(keys[1], (3, 2)), "bias": jnp.ones(2)},
+    }
+
+    def apply(params, x):
+        conv, dense = params["Conv_0"], params["Dense_0"]
+        x = jax.lax.conv_general_dilated(
+            x.reshape(1, 3, 2),
+            conv["kernel"],
+            (1,),
+            "VALID",
+            dimension_numbers=("NWC", "WIO", "NWC"),
+        )[0]
+        x = jnp.mean(jnp.tanh(x + conv["bias"][None]), axis=0)
+        return x @ dense["kernel"] + dense["bias"]
+
+    return sx.networks.from_function(apply, params)
+
+
 class Chain(eqx.Module):
     """Parts of random kinds one after the other, each from six numbers to six."""
 
@@ -269,6 +294,7 @@ NETWORKS = {
         lambda: Upwards(eqx.nn.ConvTranspose1d(2, 2, 2, groups=2, key=KEY)),
         set(),
     ),
+    "a tree of parameters": (tree, {"params.Dense_0.kernel"}),
     "rounded": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "int32"), set()),
     "complex": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "complex64"), set()),
     "half precision": (lambda: Cast(eqx.nn.Linear(6, 2, key=KEY), "float16"), set()),

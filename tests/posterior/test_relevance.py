@@ -272,8 +272,9 @@ NETWORKS = [
     (Doubled(eqx.nn.Linear(3, 1, key=KEY)), jnp.ones(3), [], ["layer"]),
     (Recurrent(), jnp.ones(9), [], ["head"]),
     (Embedded(), jnp.int32(2), [], ["head"]),
-    # It is not known which way the numbers go.
-    (ByHand(), jnp.ones(3), [], []),
+    # What a layer's weight is multiplied with is seen, whether or not the layer is called.
+    (ByHand(), jnp.ones(3), ["layer"], ["head"]),
+    # An input is not known, or does not fit.
     (MLP(5, "scalar", 3, 2, key=KEY), None, [], []),
     (MLP(5, "scalar", 3, 2, key=KEY), jnp.ones(4), [], []),
 ]
@@ -315,7 +316,9 @@ def test_depth_leaves_out_the_output_layer_wherever_it_stands():
 
 
 def test_a_depth_that_cannot_be_told_is_no_number():
-    model = sx.Model(ByHand(), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
+    # No vector is an input of a convolution.
+    layers = [eqx.nn.Conv1d(2, 1, 3, key=KEY), eqx.nn.Lambda(jnp.mean)]
+    model = sx.Model(eqx.nn.Sequential(layers), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
     relevance = posterior_of(OneNetwork(model)).relevance()
     assert np.isnan(relevance.effective_depth)
     assert "the output layer cannot be told" in str(relevance)

@@ -9,6 +9,7 @@ from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior, assign, check_groups, check_parameters
 from scalemix.model.inputs import check_outputs, find_input
 from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
+from scalemix.networks.nnx import flax_advice
 from scalemix.networks.paths import bypassed_sites
 from scalemix.networks.sites import Site, find_sites, path_name
 from scalemix.structures import Structure
@@ -36,6 +37,8 @@ def find_parts(
     """
     if not callable(network):
         raise ValueError(f"network must be callable on one example; got {type(network)}.")
+    if advice := flax_advice(network):
+        raise ValueError(advice)
     if not isinstance(likelihood, Likelihood):
         raise ValueError(
             f"likelihood must be an instance of one of scalemix.likelihoods, such as "
@@ -44,8 +47,9 @@ def find_parts(
     sites = find_sites(network)
     if not sites:
         raise ValueError(
-            "The network holds no layer that a prior can be put on (Linear, Conv). "
-            "A layer type of your own needs a rule: see networks.register."
+            "The network holds no layer that a prior can be put on (Linear, Conv, GRUCell, "
+            "LSTMCell, Embedding). A layer type of your own needs a rule: see networks.register. A "
+            "function of a tree of parameters becomes a network by networks.from_function."
         )
     input_like = find_input(network, sites, example)
     if input_like is not None:

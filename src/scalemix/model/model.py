@@ -28,6 +28,8 @@ class Model(eqx.Module):
     ----------
     network : PyTree
         Any Equinox network that takes one example, without a batch axis. It is never changed.
+        Networks of Flax and other functions of parameters come by way of `networks.from_nnx` and
+        `networks.from_function`.
     prior : Structure or mapping
         One structure for all layers, or a mapping from patterns of layer names to structures, as in
         `{"first": ARD(...), "blocks.*": ARDADD(...)}`. Layers that no pattern names, or that are

@@ -1,9 +1,24 @@
-"""Finds and changes the weights of any Equinox network; and two networks to start with."""
+"""Finds and changes the weights of any network; and two networks to start with."""
 
 from scalemix.networks.check import check_rule
 from scalemix.networks.mlp import MLP
+from scalemix.networks.nnx import from_nnx
+from scalemix.networks.path_rules import PathRule
 from scalemix.networks.resnet import ResNet
 from scalemix.networks.rules import LayerRule, register
 from scalemix.networks.sites import Site, find_sites
+from scalemix.networks.trees import FunctionNetwork, from_function
 
-__all__ = ["MLP", "LayerRule", "ResNet", "Site", "check_rule", "find_sites", "register"]
+__all__ = [
+    "MLP",
+    "FunctionNetwork",
+    "LayerRule",
+    "PathRule",
+    "ResNet",
+    "Site",
+    "check_rule",
+    "find_sites",
+    "from_function",
+    "from_nnx",
+    "register",
+]

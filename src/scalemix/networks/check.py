@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array
 
 from scalemix.networks.placing import expand_scales, put_weights
-from scalemix.networks.sites import find_sites
+from scalemix.networks.sites import find_sites, path_name
 
 
 def check_rule(layer: Any, x: Array) -> None:
@@ -42,8 +42,8 @@ def check_rule(layer: Any, x: Array) -> None:
     units = x.shape[:1] or (1,)
     if units != (site.num_rows,):
         raise ValueError(
-            f"The rule for {type(layer).__name__} finds {site.num_rows} rows in "
-            f"{site.rule.weight!r}, and the input has {units[0]} units. Check row_axis."
+            f"The rule for {site.layer_type} finds {site.num_rows} rows in "
+            f"{path_name(site.rule.path)!r}, and the input has {units[0]} units. Check row_axis."
         )
     scales = jax.random.uniform(jax.random.key(0), units, x.dtype, 0.5, 2.0)
     weight = site.weight(layer) * expand_scales(site, {"unit": scales}, scales.dtype)
@@ -52,6 +52,6 @@ def check_rule(layer: Any, x: Array) -> None:
     # Biases and the like are there in both.
     if not np.allclose(by_weight, by_input, rtol=1e-3, atol=1e-4):
         raise ValueError(
-            f"The rule for {type(layer).__name__}: scaling the rows of {site.rule.weight!r} is not "
-            f"the same as scaling the units of the input. Check row_axis."
+            f"The rule for {site.layer_type}: scaling the rows of {path_name(site.rule.path)!r} is "
+            f"not the same as scaling the units of the input. Check row_axis."
         )

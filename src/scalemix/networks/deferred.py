@@ -141,7 +141,7 @@ class Factored(Deferred):
 
     def one_of_stack(self) -> "Factored":
         """One of the weights that are stacked, once the first axis of the arrays is gone."""
-        return Factored(self.terms, self.num_stacked - 1)
+        return type(self)(self.terms, self.num_stacked - 1)
 
     def plain(self) -> bool:
         """Whether axes of the factors are axes of the arrays, and as long."""
@@ -149,7 +149,7 @@ class Factored(Deferred):
 
     def map(self, change: Callable[[Term], Term]) -> "Factored":
         """The sum with each term changed."""
-        return Factored(tuple(change(term) for term in self.terms))
+        return type(self)(tuple(change(term) for term in self.terms))
 
     def transpose(self, permutation: tuple[int, ...]) -> "Factored | Array":
         if not self.plain():
@@ -165,6 +165,16 @@ class Factored(Deferred):
             return product.multiply(self.value(), product.data)
         first, *rest = (term.times(product) for term in self.terms)
         return sum(rest, start=first)
+
+
+class Cut(Factored):
+    """A weight that is multiplied with zeros in place of the data.
+
+    What comes after it then depends on the weight, and on nothing that came before.
+    """
+
+    def times(self, product: Product) -> Array:
+        return product.multiply(self.value(), jnp.zeros_like(product.data))
 
 
 class LocalGaussian(Deferred):
@@ -200,15 +210,34 @@ class LocalGaussian(Deferred):
         return mean + jnp.sqrt(spread + TINY) * noise
 
 
+class Use(NamedTuple):
+    """A product in which a weight acts."""
+
+    product: Product
+    axes: tuple[int, ...]
+    """Which axis of the weight has become each axis of what is multiplied."""
+    shape: tuple[int, ...]
+    """The shape of the output."""
+
+
 class Probe(Deferred):
     """Records how a weight is used.
 
-    `note` is called with the shape of the output of each product in which every entry of the weight
-    acts once, and with `None` for any other use.
+    `note` is called with each product outside of loops, and with `None` for any other use.
     """
 
     blank: Array
-    note: Callable[[tuple[int, ...] | None], None] = eqx.field(static=True)
+    note: Callable[[Use | None], None] = eqx.field(static=True)
+    axes: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        blank: Array,
+        note: Callable[[Use | None], None],
+        axes: tuple[int, ...] | None = None,
+    ):
+        self.blank, self.note = blank, note
+        self.axes = tuple(range(blank.ndim)) if axes is None else axes
 
     @property
     def like(self) -> Shaped:
@@ -222,17 +251,18 @@ class Probe(Deferred):
         return self.value()
 
     def transpose(self, permutation: tuple[int, ...]) -> "Probe":
-        return Probe(jnp.transpose(self.blank, permutation), self.note)
+        axes = tuple(self.axes[axis] for axis in permutation)
+        return Probe(jnp.transpose(self.blank, permutation), self.note, axes)
 
     def astype(self, dtype: DTypeLike) -> "Probe":
         if jnp.finfo(dtype).bits < jnp.finfo(self.blank.dtype).bits:
             # Squares of deviations may underflow in a narrower type.
             self.note(None)
-        return Probe(self.blank.astype(dtype), self.note)
+        return Probe(self.blank.astype(dtype), self.note, self.axes)
 
     def times(self, product: Product) -> Array:
         output = product.multiply(self.blank, product.data)
-        self.note(output.shape if product.once else None)
+        self.note(Use(product, self.axes, output.shape))
         return output
 
 

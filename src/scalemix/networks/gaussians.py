@@ -21,7 +21,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import normals
 from scalemix._types import PyTree
-from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term
+from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term, Use
 from scalemix.networks.placing import put_weights, run_with_weights
 from scalemix.networks.sites import Site
 
@@ -37,7 +37,7 @@ class Uses(NamedTuple):
 
 def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
     """How often each weight acts on an example such as `x`, found by tracing the network."""
-    seen: dict[str, list[tuple[int, ...] | None]] = {site.name: [] for site in sites}
+    seen: dict[str, list[Use | None]] = {site.name: [] for site in sites}
 
     def probe(x: Array) -> Any:
         probes = {
@@ -47,7 +47,11 @@ def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
         return run_with_weights(network, sites, probes, x)
 
     jax.eval_shape(probe, x)
-    once = {name: uses[0] for name, uses in seen.items() if len(uses) == 1 and uses[0] is not None}
+    once = {
+        name: uses[0].shape
+        for name, uses in seen.items()
+        if len(uses) == 1 and uses[0] is not None and uses[0].product.once
+    }
     often = {site.name: site for site in sites if site.name not in once}
     return Uses(once, often)
 
@@ -70,7 +74,9 @@ def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
     signs, shared = jnp.zeros((*shape, 0)), {}
     if uses.often:
         key, sign_key, shared_key = jax.random.split(key, 3)
-        num_signs = sum(math.prod(s) for site in uses.often.values() for s in _signed(site))
+        num_signs = sum(
+            math.prod(s) for site in uses.often.values() for s in _signed(site).values()
+        )
         signs = jax.random.rademacher(sign_key, (*shape, num_signs), float)
         keys = jax.random.split(shared_key, len(uses.often))
         shared = {
@@ -95,24 +101,30 @@ def gaussian_weights(
     for name, piece in zip(uses.once, _pieces(sign * noise.normals, sizes), strict=True):
         piece = piece.astype(means[name].dtype)
         weights[name] = LocalGaussian(means[name], deviations[name] ** 2, piece)
-    shapes = [shape for site in uses.often.values() for shape in _signed(site)]
+    shapes = [shape for site in uses.often.values() for shape in _signed(site).values()]
     signs = iter(_pieces(noise.signs, [math.prod(shape) for shape in shapes]))
     for name, site in uses.often.items():
         dtype = means[name].dtype
         own = {
-            axis: next(signs).reshape(shape).astype(dtype)
-            for axis, shape in enumerate(_signed(site))
+            axis: next(signs).reshape(shape).astype(dtype) for axis, shape in _signed(site).items()
         }
         # The sign goes to one axis only: on both it would cancel.
-        own[0] = sign.astype(dtype) * own[0]
+        one = min(own)
+        own[one] = sign.astype(dtype) * own[one]
         perturbation = Term(deviations[name] * noise.shared[name].astype(dtype), own)
         weights[name] = Factored((Term(means[name], {}), perturbation), site.num_stacked)
     return weights
 
 
-def _signed(site: Site) -> list[tuple[int, ...]]:
-    """The shapes of a weight's signs, along the first two axes: of a layer, outputs and inputs."""
-    return [(*site.stack, length) for length in site.layer_shape[:2]]
+def _signed(site: Site) -> dict[int, tuple[int, ...]]:
+    """The axes of a weight that have signs, two where there are as many, and the shapes of these.
+
+    Rows and outputs, or tokens, have them: there signs can move to the data and to the output.
+    """
+    first = [site.axis(along) for along in ("row", "output", "token")]
+    axes = dict.fromkeys([*first, *range(len(site.layer_shape))])
+    signed = sorted([axis for axis in axes if axis is not None][:2])
+    return {axis: (*site.stack, site.layer_shape[axis]) for axis in signed}
 
 
 def _pieces(values: Array, sizes: list[int]) -> list[Array]:

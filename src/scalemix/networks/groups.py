@@ -93,7 +93,7 @@ def count_along(site: Site, along: Along) -> int:
     if count is None:
         raise ValueError(
             f"Scales by {along} on {site.name!r}: the rule for {site.layer_type} does not say "
-            f"along which axis of the weight these lie. Give its LayerRule {along}_axis=, or use "
+            f"along which axis of the weight these lie. Give the rule {along}_axis=, or use "
             f"by='unit'."
         )
     return count

@@ -80,11 +80,13 @@ def _convert(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     return [inputs[0].astype(dtype)] if jnp.issubdtype(dtype, jnp.floating) else None
 
 
-def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
-    if all(map(_is_deferred, inputs)):
-        return None
+def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     which = 0 if _is_deferred(inputs[0]) else 1
-    weight, data = inputs[which], inputs[1 - which]
+    if all(map(_is_deferred, inputs)):
+        # The smaller one counts as data: it may be the entry of an embedding that was looked up.
+        sizes = [math.prod(value.like.shape) for value in inputs]
+        which = 0 if sizes[0] >= sizes[1] else 1
+    weight, data = inputs[which], _value(inputs[1 - which])
     contracted, batched = equation.params["dimension_numbers"]
     # The output has the shared axes first, then the other axes of the left, then of the right.
     shapes: list[Any] = [atom.aval for atom in equation.invars]

@@ -7,7 +7,7 @@ import numpy as np
 
 from scalemix._types import PyTree, Shaped
 from scalemix.networks.placing import get_weights, put_weights
-from scalemix.networks.sites import Site
+from scalemix.networks.sites import Site, path_name
 
 NUM_INPUTS = 8
 NUM_TRIALS = 4
@@ -25,7 +25,7 @@ def bypassed_sites(
     bypassed: set[str] = set()
     with jax.ensure_compile_time_eval():
         for _ in range(NUM_TRIALS):
-            stand_in = _randomise(network, learnable, rng)
+            stand_in = _randomise(network, sites, learnable, rng)
             inputs = jnp.asarray(rng.normal(size=(NUM_INPUTS, *example.shape)), example.dtype)
             weights = get_weights(stand_in, sites)
             for site in sites:
@@ -44,12 +44,17 @@ def _depends(network: PyTree, inputs: jax.Array) -> jax.Array:
     return jnp.any(outputs != outputs[:1]) & jnp.all(jnp.isfinite(outputs))
 
 
-def _randomise(network: PyTree, learnable: PyTree, rng: np.random.Generator) -> PyTree:
-    def random(leaf, learns):
+def _randomise(
+    network: PyTree, sites: tuple[Site, ...], learnable: PyTree, rng: np.random.Generator
+) -> PyTree:
+    outputs = {path_name(site.weight_path): site.axis("output") for site in sites}
+
+    def random(path, leaf, learns):
         if not learns:
             return leaf
         # Unit variance passes through a layer of any width.
-        fan_in = max(1, leaf.size // leaf.shape[0]) if leaf.ndim > 1 else 4
+        axis = outputs.get(path_name(path)) or 0
+        fan_in = max(1, leaf.size // leaf.shape[axis]) if leaf.ndim > 1 else 4
         return jnp.asarray(rng.normal(size=leaf.shape) / np.sqrt(fan_in), leaf.dtype)
 
-    return jax.tree.map(random, network, learnable)
+    return jax.tree_util.tree_map_with_path(random, network, learnable)

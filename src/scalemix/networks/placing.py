@@ -1,6 +1,6 @@
 """Puts weights and scales into a network. The network given stays as it is; a new one is made."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -11,7 +11,7 @@ from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, Term
 from scalemix.networks.groups import GROUPS
 from scalemix.networks.interpreter import run_deferred
-from scalemix.networks.sites import Site, at_path
+from scalemix.networks.sites import Site
 
 Scales = dict[str, dict[str, Array]]
 """One draw: for each site the scales of each group."""
@@ -52,16 +52,6 @@ def expand_scales(site: Site, scales: dict[str, Array], dtype: DTypeLike) -> Arr
     for group, scale in scales.items():
         product = product * GROUPS[group].expand(site, scale)
     return product
-
-
-def replace_layers(
-    network: PyTree, sites: tuple[Site, ...], change: Callable[[Site, Any], Any]
-) -> PyTree:
-    """The network with the layer of each site changed, once for each of its sites."""
-    layers = {}
-    for site in sites:
-        layers[site.path] = change(site, layers.get(site.path, site.layer(network)))
-    return eqx.tree_at(lambda net: [at_path(net, p) for p in layers], network, [*layers.values()])
 
 
 def put_scales(network: PyTree, sites: tuple[Site, ...], scales: Scales) -> "ScaledNetwork":

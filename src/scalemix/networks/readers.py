@@ -1,49 +1,62 @@
-"""Finds the layers that read the network's input, and those that its output is read from."""
+"""Finds the weights that the network's input meets, and those that its output is read from."""
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.extend.core import Jaxpr
 from jax.interpreters import partial_eval
 from jaxtyping import Array
 
 from scalemix._types import PyTree, Shaped
-from scalemix.networks.placing import get_weights, put_weights, replace_layers
+from scalemix.networks.deferred import Cut, Probe, Term, Use
+from scalemix.networks.placing import get_weights, run_with_weights
 from scalemix.networks.sites import Site
 
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+# Operations that leave numbers as they are.
+MOVES = ("transpose", "squeeze", "convert_element_type", "copy")
+# Those that may only put in or take out axes of length one.
+SHAPES = ("reshape", "broadcast_in_dim")
 
 
 def input_sites(
     network: PyTree, sites: tuple[Site, ...], example: Shaped | None
 ) -> tuple[Site, ...]:
-    """The sites whose layers are called on the network's input as it is: their rows are inputs.
+    """The sites whose rows meet the network's input as it is: their rows are inputs.
 
     There are none where the shape of an input is not known, where the network changes its input on
-    the way, or where a layer with several weights reads it.
+    the way, or where it reads its input in a loop.
     """
-    called: set[str] = set()
-    num_sites = Counter(site.path for site in sites)
+    names: list[str] = []
 
-    def run(x: Array) -> Array:
-        def see(site: Site, given: Arguments) -> Arguments:
-            if given[0] and given[0][0] is x:
-                called.add(site.name)
-            return given
+    def run(x: Array) -> list[Array]:
+        met: list[Array] = []
 
-        return _watched(network, sites, see)(x)
+        def note(site: Site, use: Use | None) -> None:
+            row = site.axis("row")
+            assert row is not None
+            if use and use.axes.index(site.num_stacked + row) in use.product.summed:
+                names.append(site.name)
+                met.append(use.product.data)
 
-    if example is None or not _runs(lambda: jax.eval_shape(run, example)):
+        probes = {
+            site.name: Probe(
+                jnp.zeros_like(site.weight(network)), lambda use, site=site: note(site, use)
+            )
+            for site in sites
+        }
+        run_with_weights(network, sites, probes, x)
+        return met
+
+    if example is None or (traced := _traced(run, example)) is None:
         return ()
-    # The rows of an embedding are not the tokens that it reads.
-    return tuple(
-        site
-        for site in sites
-        if site.name in called and num_sites[site.path] == 1 and site.axis("token") is None
-    )
+    readers = {
+        name
+        for name, data in zip(names, traced.outvars, strict=True)
+        if _origin(traced, data) is traced.invars[0]
+    }
+    return tuple(site for site in sites if site.name in readers)
 
 
 def output_sites(
@@ -51,68 +64,43 @@ def output_sites(
 ) -> tuple[Site, ...]:
     """The sites from which a path leads to the output past no other site.
 
-    There are none where the shape of an input is not known, or where the network reads a weight
-    without calling its layer.
+    There are none where the shape of an input is not known.
     """
-    called: set[tuple[Any, ...]] = set()
 
-    def see(site: Site, given: Arguments) -> Arguments:
-        called.add(site.path)
-        # Once cut off from whatever came before, the output depends on the last weights alone.
-        return jax.tree.map(_without_value, given)
+    def run(weights: dict[str, Array], x: Array) -> Any:
+        # Cut off from whatever came before, the output depends on the last weights alone.
+        cut = {site.name: Cut((Term(weights[site.name], {}),), site.num_stacked) for site in sites}
+        return run_with_weights(network, sites, cut, x)
 
-    def run(weights: dict[str, Array], x: Array) -> Array:
-        return _watched(put_weights(network, sites, weights), sites, see)(x)
-
-    is_used: list[bool] = []
-
-    def trace() -> None:
-        traced = jax.make_jaxpr(run)(get_weights(network, sites), example).jaxpr
-        is_used.extend(partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))[1])
-
-    if example is None or not _runs(trace) or any(site.path not in called for site in sites):
+    weights = get_weights(network, sites)
+    if example is None or (traced := _traced(run, weights, example)) is None:
         return ()
+    _, is_used = partial_eval.dce_jaxpr(traced, [True] * len(traced.outvars))
     # JAX flattens a dict in the order of its keys.
-    used = dict(zip(sorted(site.name for site in sites), is_used, strict=False))
+    used = dict(zip(sorted(weights), is_used, strict=False))
     return tuple(site for site in sites if used[site.name])
 
 
-def _without_value(leaf: Any) -> Any:
-    is_number = eqx.is_array(leaf) and not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
-    return jnp.zeros_like(leaf) if is_number else leaf
-
-
-def _runs(function: Callable[[], Any]) -> bool:
+def _traced(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        function()
+        return jax.make_jaxpr(function)(*arguments).jaxpr
     except Exception:
         # Whatever a network of someone else's raises at an input that does not fit.
-        return False
-    return True
+        return None
 
 
-def _watched(
-    network: PyTree, sites: tuple[Site, ...], see: Callable[[Site, Arguments], Arguments]
-) -> PyTree:
-    """The network with layers whose arguments pass through `see` before each call."""
+def _origin(jaxpr: Jaxpr, variable: Any) -> Any:
+    """The variable whose numbers these are, before axes were moved and types changed."""
+    made_by = {id(output): equation for equation in jaxpr.eqns for output in equation.outvars}
+    while (equation := made_by.get(id(variable))) is not None:
+        source, name = equation.invars[0], equation.primitive.name
+        rounds = not jnp.issubdtype(variable.aval.dtype, jnp.floating)
+        reshapes = name in SHAPES and _lengths(source) == _lengths(variable)
+        if rounds or not (name in MOVES or reshapes):
+            break
+        variable = source
+    return variable
 
-    def watch(site: Site, layer: Any) -> Any:
-        return layer if isinstance(layer, _Watched) else _Watched(layer, site, see)
 
-    return replace_layers(network, sites, watch)
-
-
-class _Watched(eqx.Module):
-    layer: Any
-    site: Site = eqx.field(static=True)
-    see: Callable[[Site, Arguments], Arguments] = eqx.field(static=True)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args, kwargs = self.see(self.site, (args, kwargs))
-        return self.layer(*args, **kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        # Reached only for names that are not fields of this class.
-        if name.startswith("__") or name == "layer":
-            raise AttributeError(name)
-        return getattr(self.layer, name)
+def _lengths(variable: Any) -> list[int]:
+    return [length for length in variable.aval.shape if length != 1]

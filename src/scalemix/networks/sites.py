@@ -1,4 +1,4 @@
-"""Finds the weights of any Equinox network that a prior can be put on."""
+"""Finds the weights of any network that a prior can be put on."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -22,11 +22,12 @@ class Site:
     Attributes
     ----------
     name : str
-        The name by which priors, weights and scales refer to it: `layers.0`.
+        The name by which priors, weights and scales refer to it: `layers.0`, or
+        `params.Dense_0.kernel` in a tree of parameters.
     path : tuple
         The path to its layer, as `jax.tree_util` has it.
     layer_type : str
-        The name of the layer's class.
+        The name of the layer's class, or the one that the rule gives.
     rule : LayerRule
         Where the layer keeps the weight, and what lies along its axes.
     shape : tuple of int
@@ -59,7 +60,7 @@ class Site:
     @property
     def weight_path(self) -> tuple[Any, ...]:
         """The path to the weight itself."""
-        return (*self.path, jax.tree_util.GetAttrKey(self.rule.weight))
+        return (*self.path, *self.rule.path)
 
     @property
     def stack(self) -> tuple[int, ...]:
@@ -79,7 +80,9 @@ class Site:
     def axis(self, along: Along) -> int | None:
         """The axis of one layer's weight along which these lie, if there is one."""
         rule = self.rule
-        return {"row": rule.row_axis, "output": rule.output_axis, "token": rule.token_axis}[along]
+        axes = {"row": rule.row_axis, "output": rule.output_axis, "token": rule.token_axis}
+        axis = axes[along]
+        return None if axis is None else axis % len(self.layer_shape)
 
     def count(self, along: Along) -> int | None:
         """How many of them one layer has."""
@@ -94,7 +97,7 @@ class Site:
 
     def weight(self, network: PyTree) -> Array:
         """The weight in a network of this shape."""
-        return getattr(self.layer(network), self.rule.weight)
+        return at_path(network, self.weight_path)
 
 
 def find_sites(network: PyTree) -> tuple[Site, ...]:
@@ -103,7 +106,8 @@ def find_sites(network: PyTree) -> tuple[Site, ...]:
     Parameters
     ----------
     network : PyTree
-        Any network of Equinox modules, lists, tuples and dicts.
+        Any network of Equinox modules, lists, tuples and dicts, or what `from_function` and
+        `from_nnx` make of others.
 
     Returns
     -------
@@ -128,8 +132,7 @@ def find_sites(network: PyTree) -> tuple[Site, ...]:
     for path, layer in entries:
         rules = rules_for(layer)
         for rule in rules:
-            name = path_name(path) + (f".{rule.weight}" if len(rules) > 1 else "")
-            weight: Any = getattr(layer, rule.weight, None)
+            name, weight = _name(tuple(path), rule, alone=len(rules) == 1), _weight(layer, rule)
             if not hasattr(weight, "shape") and any(path[: len(p)] == p for p in shared):
                 # Tied to a weight that is kept elsewhere.
                 continue
@@ -146,6 +149,20 @@ def _nodes(network: PyTree, kind: type) -> Iterator[tuple[tuple[Any, ...], Any]]
     return ((tuple(path), node) for path, node in entries if isinstance(node, kind))
 
 
+def _name(path: tuple[Any, ...], rule: LayerRule, *, alone: bool) -> str:
+    """A layer gives its name to its only weight; in a tree, each weight has a name of its own."""
+    if not isinstance(rule.weight, str):
+        return path_name((*path, *rule.path))
+    return path_name(path) if alone else f"{path_name(path)}.{rule.weight}"
+
+
+def _weight(layer: Any, rule: LayerRule) -> Any:
+    try:
+        return at_path(layer, rule.path)
+    except (AttributeError, LookupError, TypeError):
+        return None
+
+
 def _site(
     name: str,
     path: tuple[Any, ...],
@@ -154,15 +171,15 @@ def _site(
     rule: LayerRule,
     num_heads: int | None,
 ) -> Site:
-    kind = type(layer).__name__
+    kind = rule.name or type(layer).__name__
     if not hasattr(weight, "shape"):
         raise ValueError(
-            f"The rule for {kind} names the weight {rule.weight!r}; layer {name!r} has no array "
-            f"of that name."
+            f"The rule for {kind} names the weight {path_name(rule.path)!r}; layer {name!r} has "
+            f"no array of that name."
         )
     ndim = rule.ndim if isinstance(rule.ndim, int) else rule.ndim(layer)
     axes = [axis for axis in (rule.row_axis, rule.output_axis, rule.token_axis) if axis is not None]
-    if len(weight.shape) < ndim or not all(0 <= axis < ndim for axis in axes):
+    if len(weight.shape) < ndim or not all(-ndim <= axis < ndim for axis in axes):
         raise ValueError(
             f"The rule for {kind} does not fit layer {name!r}: it says that the weight has {ndim} "
             f"axes with rows, outputs or tokens along {sorted(axes)}, and its shape is "

@@ -265,10 +265,10 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     outputs = output_sites(network, sites, example)
     unknown = "the shape of an input is not known: Model(..., example=x[0])"
     if not readers:
-        why = unknown if example is None else "no layer under the prior is called on x as it is"
+        why = unknown if example is None else "no layer under the prior multiplies x as it is"
         remarks.append(f"inputs: it cannot be told which weights read them, because {why}")
     if not outputs:
-        why = unknown if example is None else "the network uses a layer's weight without calling it"
+        why = unknown if example is None else "the output depends on no weight that has a rule"
         remarks.append(f"effective depth: the output layer cannot be told, because {why}")
     num_inputs = readers[0].num_rows if readers else 0
     last = {site.name for site in outputs}

@@ -2,13 +2,13 @@
 
 import equinox as eqx
 
-from scalemix.networks.rules._rule import LayerRule
+from scalemix.networks.rules._rule import LayerRule, Ruled
 from scalemix.networks.rules.conv import CONV
 from scalemix.networks.rules.embedding import EMBEDDING
 from scalemix.networks.rules.linear import LINEAR
 from scalemix.networks.rules.recurrent import READ, TURN
 
-__all__ = ["LayerRule", "register", "rules_for"]
+__all__ = ["LayerRule", "Ruled", "register", "rules_for"]
 
 # A rule holds for subclasses too: Conv1d, Conv2d and Conv3d are all Conv.
 RULES: dict[type, tuple[LayerRule, ...]] = {
@@ -52,7 +52,9 @@ def register(layer_type: type, *rules: LayerRule) -> None:
 
 
 def rules_for(layer: object) -> tuple[LayerRule, ...]:
-    """The rules of the layer's type, or of the nearest base class that has any."""
+    """The layer's own rules; else those of its type, or of the nearest base class that has any."""
+    if isinstance(layer, Ruled):
+        return layer.layer_rules
     for base in type(layer).__mro__:
         if base in RULES:
             return RULES[base]

@@ -4,6 +4,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
+import jax
+
 
 @dataclasses.dataclass(frozen=True)
 class LayerRule:
@@ -16,12 +19,13 @@ class LayerRule:
     Parameters
     ----------
     row_axis : int, default 1
-        The axis of the weight along which its rows lie.
+        The axis of the weight along which its rows lie. Negative axes count from the end.
     output_axis : int or None, default 0
         The axis along which its outputs lie. `None` where there are none, so that the layer cannot
         carry scales by output.
-    weight : str, default "weight"
-        The layer's attribute that holds the weight.
+    weight : str or tuple, default "weight"
+        The layer's attribute that holds the weight; or the path from the layer to it, as
+        `jax.tree_util` has it.
     bias : str, default "bias"
         The layer's attribute that holds what is added to the product, if anything is.
     ndim : int or callable, default 2
@@ -32,6 +36,8 @@ class LayerRule:
         rows of its own.
     token_axis : int, optional
         The axis along which the tokens of an embedding lie.
+    name : str, optional
+        What tables and errors call the layer: the name of its class if there is none.
 
     Examples
     --------
@@ -42,8 +48,22 @@ class LayerRule:
 
     row_axis: int = 1
     output_axis: int | None = 0
-    weight: str = "weight"
+    weight: str | tuple[Any, ...] = "weight"
     bias: str = "bias"
     ndim: int | Callable[[Any], int] = 2
     groups: Callable[[Any], int] | None = None
     token_axis: int | None = None
+    name: str | None = None
+
+    @property
+    def path(self) -> tuple[Any, ...]:
+        """The path from the layer to the weight."""
+        if isinstance(self.weight, str):
+            return (jax.tree_util.GetAttrKey(self.weight),)
+        return self.weight
+
+
+class Ruled(eqx.Module):
+    """A layer that brings the rules of its weights itself, instead of those of its type."""
+
+    layer_rules: eqx.AbstractVar[tuple[LayerRule, ...]]
