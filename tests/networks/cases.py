@@ -191,7 +191,7 @@ class Upwards(eqx.Module):
 
 
 def tree():
-    """A convolution and a dense layer as Flax has them: examples first, channels and outputs last."""
+    """A convolution and a dense layer as Flax has them: outputs last."""
     keys = jax.random.split(KEY, 4)
     params = {
         "Conv_0": {"kernel": jax.random.normal(keys[0], (2, 2, 3)), "bias": jnp.ones(3)},

@@ -1,8 +1,13 @@
 """Modules of Flax NNX as networks."""
 
+import dataclasses
 import importlib
 from collections.abc import Sequence
 from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
 
 from scalemix._types import PyTree
 from scalemix.networks.path_rules import PathRule
@@ -66,11 +71,27 @@ def from_nnx(module: Any, *, rules: Sequence[PathRule] | None = None) -> Functio
             f"parameters and keeps no other state: use a norm without running averages, such as "
             f"nnx.LayerNorm or nnx.GroupNorm."
         )
+    seeds = tuple(_as_bytes(leaf) for leaf in jax.tree.leaves(keys))
+    return from_function(_Call(form, keys, seeds), nnx.to_pure_dict(params), rules=rules)
 
-    def call(params: PyTree, *args: Any, **kwargs: Any) -> Any:
-        return nnx.merge(form, nnx.State(params), keys)(*args, **kwargs)
 
-    return from_function(call, nnx.to_pure_dict(params), rules=rules)
+@dataclasses.dataclass(frozen=True)
+class _Call:
+    """A module as a function of its parameters: equal to that of any other module of its form."""
+
+    form: Any
+    keys: Any = dataclasses.field(compare=False)
+    seeds: tuple[bytes, ...]
+    """The keys once more, in a form that can be compared."""
+
+    def __call__(self, params: PyTree, *args: Any, **kwargs: Any) -> Any:
+        nnx = _import_nnx()
+        return nnx.merge(self.form, nnx.State(params), self.keys)(*args, **kwargs)
+
+
+def _as_bytes(leaf: Any) -> bytes:
+    is_key = jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return np.asarray(jax.random.key_data(leaf) if is_key else leaf).tobytes()
 
 
 def _import_nnx() -> Any:
