@@ -66,8 +66,8 @@ class PathRule:
         what = f"PathRule({self.pattern!r}) does not fit {path_name(path)!r} of the shape {shape}"
         if len(shape) < ndim or ndim < 1:
             raise ValueError(
-                f"{what}: ndim={ndim} asks for as many axes. Give a pattern that leaves this "
-                f"parameter out, or another ndim."
+                f"{what}: a weight must have axes{f', here {ndim} of them' if ndim else ''}. Give "
+                f"a pattern that leaves this parameter out, or another ndim."
             )
         for name, axis in axes.items():
             if not -ndim <= axis < ndim:
@@ -119,8 +119,13 @@ def find_rules(params: PyTree, rules: Any) -> tuple[LayerRule, ...]:
 
 def arrays_of(params: PyTree) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """The arrays of real numbers in a tree of parameters, with their paths in the network."""
+    names: set[str] = set()
     for path, leaf in jax.tree_util.tree_flatten_with_path(params)[0]:
         if eqx.is_inexact_array(leaf):
+            name = path_name(tuple(path))
+            if name in names:
+                raise ValueError(f"Two parameters are called {name!r}. Rename one of them.")
+            names.add(name)
             try:
                 found = at_path(params, tuple(path))
             except Exception:
