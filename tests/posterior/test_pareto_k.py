@@ -115,3 +115,10 @@ def test_rows_without_a_fit_are_not_counted_as_bad():
     assert shown in str(found)
     found = importance.ParetoK(0.1, np.full(3, np.inf), 399.0, np.full(3, 398.0), NUM_DRAWS)
     assert "by example: no fit for 3 of 3, 400 draws" in str(found)
+
+
+def test_effective_draws_keep_their_digits_far_from_zero():
+    values = np.float32(-1e6) + RNG.normal(size=NUM_DRAWS).astype(np.float32)
+    weights = np.exp(values.astype(float) - values.max())
+    _, worth = importance._tail(jnp.asarray(values))
+    np.testing.assert_allclose(worth, weights.sum() ** 2 / np.sum(weights**2), rtol=1e-4)

@@ -148,5 +148,7 @@ def _by_draw(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array, 
 @jax.jit
 def _tail(log_weights: Array) -> tuple[Array, Array]:
     """k-hat, and the effective number of draws, `(sum_s w_s)^2 / sum_s w_s^2`."""
-    total, squares = (jax.nn.logsumexp(power * log_weights) for power in (1, 2))
+    # Numbers far from zero would lose in their sums the digits that tell them apart.
+    centred = log_weights - jnp.max(log_weights)
+    total, squares = (jax.nn.logsumexp(power * centred) for power in (1, 2))
     return tail_shape(log_weights), jnp.exp(2 * total - squares)
