@@ -17,7 +17,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._pareto import LEAST_DRAWS, tail_shape
 from scalemix._random import check_key
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
-from scalemix.data.values import check_weights
+from scalemix.data.values import check_weights, is_whole
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods
 from scalemix.posterior.streaming import stream
@@ -109,10 +109,10 @@ def find_pareto_k(
 ) -> ParetoK:
     """The tails of the weights of noise; see `Posterior.pareto_k`."""
     networks, scaling = posterior.networks.noise(), posterior.scaling
-    if num_draws < LEAST_DRAWS:
+    if not is_whole(num_draws) or num_draws < LEAST_DRAWS:
         raise ValueError(
-            f"num_draws must be at least {LEAST_DRAWS}: fewer have no tail that could be fitted. "
-            f"Got {num_draws}."
+            f"num_draws must be a whole number of at least {LEAST_DRAWS}: fewer have no tail that "
+            f"could be fitted. Got {num_draws!r}."
         )
     key = posterior.key if key is None else check_key(key, "key")
     likelihood, dtype = networks.model.likelihood, networks.model.dtype
