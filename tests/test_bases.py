@@ -236,3 +236,28 @@ def test_layers_without_a_path_around_keep_the_base(prior):
     table = str(model.describe())
     assert "ARD with a Laplace base" in table
     assert f"{prior.__name__} with a Laplace base" in table
+
+
+@pytest.mark.parametrize(
+    ("mixture", "df", "falls"),
+    [
+        (sx.LogUniform(), 1.5, False),
+        (sx.LogUniform(), 2.5, True),
+        (sx.HalfCauchy(1.0), 0.3, True),
+        (sx.Gamma(0.2, 1.0), 1.5, False),
+        (sx.InverseGamma(3.0, 3.0), 0.5, True),
+    ],
+)
+def test_em_refuses_tails_that_let_every_scale_go_to_zero(mixture, df, falls):
+    """Near zero the bound is `(K df / 2 + a) log v`: K weights, and `p(v)` of order `v^a`."""
+    network = eqx.nn.Linear(3, "scalar", key=KEY)
+    prior = sx.ARD(mixture, base=bases.StudentT(df))
+    model = sx.Model(network, prior, sx.likelihoods.Gaussian())
+    if falls:
+        sx.VariationalEM().check_model(model)
+    else:
+        with pytest.raises(ValueError, match=r"'network'.*no most probable scales: few weights"):
+            sx.VariationalEM().check_model(model)
+    # Four weights to a scale keep it.
+    wide = sx.Model(eqx.nn.Linear(3, 4, key=KEY), prior, sx.likelihoods.Categorical(4))
+    sx.VariationalEM().check_model(wide)

@@ -104,3 +104,21 @@ def test_only_noise_has_weights():
         one.pareto_k(X, Y, num_draws=20)
     with pytest.raises(ValueError, match="x has 20 rows and y has 19"):
         one.pareto_k(X, Y[1:])
+
+
+def test_rows_without_a_fit_are_not_counted_as_bad():
+    """Under dropout that seldom drops, few draws are above the rest, and all are worth the same."""
+    found = importance.ParetoK(
+        -np.inf, np.array([np.inf, 0.3, np.inf]), 399.0, np.full(3, 398.0), NUM_DRAWS
+    )
+    shown = "k-hat at most 0.30, above 0.62 for 0 of 3, no fit for 2 of 3, 400 draws worth at least"
+    assert shown in str(found)
+    found = importance.ParetoK(0.1, np.full(3, np.inf), 399.0, np.full(3, 398.0), NUM_DRAWS)
+    assert "by example: no fit for 3 of 3, 400 draws" in str(found)
+
+
+def test_effective_draws_keep_their_digits_far_from_zero():
+    values = np.float32(-1e6) + RNG.normal(size=NUM_DRAWS).astype(np.float32)
+    weights = np.exp(values.astype(float) - values.max())
+    _, worth = importance._tail(jnp.asarray(values))
+    np.testing.assert_allclose(worth, weights.sum() ** 2 / np.sum(weights**2), rtol=1e-4)

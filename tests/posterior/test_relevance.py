@@ -288,6 +288,63 @@ def test_the_layers_at_both_ends_are_found(network, example, first, last):
     assert [site.name for site in output_sites(network, sites, like)] == last
 
 
+class Stacked(eqx.Module):
+    """Residual layers stacked in one, which run in a loop."""
+
+    layers: eqx.nn.Linear
+    head: eqx.nn.Linear
+
+    def __init__(self):
+        keys = jax.random.split(KEY, 3)
+        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(4, 4, key=key))(keys)
+        self.head = eqx.nn.Linear(4, "scalar", key=KEY)
+
+    def __call__(self, x):
+        arrays, rest = eqx.partition(self.layers, eqx.is_array)
+
+        def step(x, arrays):
+            return x + jnp.tanh(eqx.combine(arrays, rest)(x)), None
+
+        return self.head(jax.lax.scan(step, x, arrays)[0])
+
+
+def test_layers_that_are_stacked_are_told_apart():
+    """Of three layers the second is off, and one unit of the third."""
+    prior = {"layers": sx.ARDADD(sx.HalfCauchy(1.0)), "head": sx.ARD(sx.HalfCauchy(1.0))}
+    model = sx.Model(Stacked(), prior, GAUSSIAN, example=np.ones(4))
+    assert model.scale_shapes["layers"] == {"unit": (3, 4), "layer": (3,)}
+    off = np.zeros((3, 4, 4), bool)
+    off[1], off[2, :, 3] = True, True
+    weights = model.weights | {"layers": jnp.where(off, 0.0, model.weights["layers"])}
+    posterior = posterior_of(OneNetwork(model.with_weights(weights)))
+    relevance = posterior.relevance()
+    on = {name: bool(each[0]) for name, each in relevance.layers_on.items()}
+    assert on == {"layers.0": True, "layers.1": False, "layers.2": True, "head": True}
+    assert relevance.hidden_layers == ("layers.0", "layers.1", "layers.2")
+    assert relevance.effective_depth == 2
+    np.testing.assert_array_equal(relevance.units_on["layers.2"], [True, True, True, False])
+    pruned = posterior.prune(mask_only=True).posterior
+    np.testing.assert_array_equal(pruned.model.weights["layers"], weights["layers"])
+
+
+def test_heads_are_told_apart():
+    mixer = eqx.nn.MultiheadAttention(2, 4, key=KEY)
+
+    class Mixed(eqx.Module):
+        mixer: eqx.nn.MultiheadAttention
+
+        def __call__(self, x):
+            return self.mixer(x, x, x)[0, :2]
+
+    prior = {"*.output_proj": sx.ARD(sx.HalfCauchy(1.0), by="head")}
+    model = sx.Model(Mixed(mixer), prior, sx.likelihoods.Categorical(2), example=np.ones((3, 4)))
+    (name,) = model.weights
+    silent = {name: model.weights[name].at[:, 2:].set(0.0)}
+    relevance = posterior_of(OneNetwork(model.with_weights(silent))).relevance()
+    np.testing.assert_array_equal(relevance.groups_on["head"][name], [True, False])
+    assert "1 of 2 heads on" in str(relevance)
+
+
 def test_hidden_units_are_not_called_inputs():
     model = sx.Model(Recurrent(), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN, example=np.ones(9))
     relevance = posterior_of(OneNetwork(model)).relevance()

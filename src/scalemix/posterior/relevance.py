@@ -15,7 +15,7 @@ from scalemix.model.model import Model
 from scalemix.networks.readers import input_sites, output_sites
 from scalemix.networks.sites import find_sites
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.relevance_rule import measure_sites
+from scalemix.posterior.relevance_rule import LISTED, layers_of, measure_layers
 
 __all__ = [
     "Measure",
@@ -63,7 +63,8 @@ class Relevance:
     inputs : numpy.ndarray
         Each input's share of the prior variance of the layers that read the inputs.
     units : dict of str to numpy.ndarray
-        Each hidden unit's share of the prior variance of the layer that reads it, by site.
+        Each hidden unit's share of the prior variance of the layer that reads it, by site. Layers
+        that are stacked in one site have their numbers after its name: `blocks.0`, `blocks.1`.
     layers : dict of str to float
         Each layer's share of the prior variance, per weight.
     outputs : dict of str to numpy.ndarray
@@ -76,8 +77,11 @@ class Relevance:
         Which units are on, by the site that holds their outgoing weights; laid out as `units`.
     layers_on : dict of str to numpy.ndarray
         Which layers are on: one entry for each member of an ensemble, or each chain.
+    groups_on : dict of str to dict of str to numpy.ndarray
+        Which outputs, heads or tokens are on, by group (`output`, `head`, `token`) and by site,
+        where there are such scales; laid out as `units`.
     outputs_on : dict of str to numpy.ndarray
-        Which outputs are on, of the sites whose scales are by output; laid out as `units`.
+        Which outputs are on: `groups_on["output"]`.
     effective_width : dict of str to float
         How many hidden units are on, by the site that holds their outgoing weights.
     effective_depth : float
@@ -104,7 +108,7 @@ class Relevance:
     signal_to_noise: Measure
     units_on: dict[str, np.ndarray]
     layers_on: dict[str, np.ndarray]
-    outputs_on: dict[str, np.ndarray]
+    groups_on: dict[str, dict[str, np.ndarray]]
     effective_width: dict[str, float]
     effective_depth: float
     threshold: float
@@ -115,6 +119,11 @@ class Relevance:
     def inputs(self) -> np.ndarray:
         """Each input's share of the prior variance of the layers that read the inputs."""
         return self.share.inputs
+
+    @property
+    def outputs_on(self) -> dict[str, np.ndarray]:
+        """Which outputs are on, of the sites whose scales are by output; laid out as `units`."""
+        return self.groups_on.get("output", {})
 
     @property
     def units(self) -> dict[str, np.ndarray]:
@@ -167,10 +176,11 @@ class Relevance:
         for name, share in self.layers.items():
             on = self.units_on[name]
             units = f"{np.sum(on) / len(self.layers_on[name]):g} of {on.shape[-1]} units on"
-            if name in self.outputs_on:
-                on = self.outputs_on[name]
-                num = f"{np.sum(on) / len(self.layers_on[name]):g}"
-                units += f", {num} of {on.shape[-1]} outputs on"
+            for group, by_layer in self.groups_on.items():
+                if name in by_layer:
+                    on = by_layer[name]
+                    num = f"{np.sum(on) / len(self.layers_on[name]):g}"
+                    units += f", {num} of {on.shape[-1]} {group}s on"
             off = "" if self.layers_on[name].any() else ", off"
             noise = self.signal_to_noise.layers[name]
             rows.append((name, f"{share:.3f}", f"{noise:.3g}", f"{units}{off}"))
@@ -191,14 +201,14 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         raise ValueError(f"threshold must not be negative, got {threshold}.")
     parts = posterior.networks.parts
     model = parts[0].model
-    measured = [measure_sites(part, threshold) for part in parts]
+    measured = [measure_layers(part, threshold) for part in parts]
     readers, hidden, remarks = _places(model)
 
     def lines(group: str, what: str) -> dict[str, np.ndarray]:
         return {
-            s.name: np.stack([getattr(m[s.name].lines[group], what) for m in measured])
-            for s in model.sites
-            if group in measured[0][s.name].lines
+            name: np.stack([getattr(m[name].lines[group], what) for m in measured])
+            for name in measured[0]
+            if group in measured[0][name].lines
         }
 
     def laid_out(lines: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -207,7 +217,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
     def collect(what: str, share: bool) -> Measure:
         rows, outputs = lines("unit", what), lines("output", what)
         layers = {
-            s.name: np.array([getattr(m[s.name], what) for m in measured]) for s in model.sites
+            name: np.array([getattr(m[name], what) for m in measured]) for name in measured[0]
         }
         inputs = np.sum([rows[name] for name in readers] or np.zeros((1, len(measured), 0)), axis=0)
         if share:
@@ -233,13 +243,13 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
             f"inputs: they share all scales of {', '.join(readers)}, and so have equal shares; "
             f"compare their signal to noise",
         )
-    layers_on = {s.name: np.array([m[s.name].on for m in measured]) for s in model.sites}
+    layers_on = {name: np.array([m[name].on for m in measured]) for name in measured[0]}
     return Relevance(
         share=share,
         signal_to_noise=collect("ratio", False),
         units_on=laid_out(rows_on),
         layers_on=layers_on,
-        outputs_on=laid_out(lines("output", "on")),
+        groups_on={group: on for group in LISTED if (on := laid_out(lines(group, "on")))},
         effective_width={
             name: float(on.sum(axis=1).mean())
             for name, on in rows_on.items()
@@ -274,7 +284,14 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     last = {site.name for site in outputs}
     return (
         [site.name for site in readers if site.num_rows == num_inputs],
-        tuple(site.name for site in model.sites if site.name not in last) if outputs else None,
+        tuple(
+            name
+            for site in model.sites
+            if site.name not in last
+            for name in layers_of(site).values()
+        )
+        if outputs
+        else None,
         tuple(remarks),
     )
 

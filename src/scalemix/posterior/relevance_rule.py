@@ -23,8 +23,11 @@ import numpy as np
 
 from scalemix.model.site_prior import SitePrior
 from scalemix.networks.groups import GROUPS
+from scalemix.networks.sites import Site
 from scalemix.posterior.networks import Networks, WeightMoments
 
+# Groups of which each scale is told on or off, beside the rows of each weight.
+LISTED = ("output", "head", "token")
 # A row whose E[w^2] is less than this share of its layer's mean carries nothing.
 NEGLIGIBLE = 1e-6
 
@@ -37,12 +40,15 @@ class Lines(NamedTuple):
     on: np.ndarray
 
 
-class SiteRelevance(NamedTuple):
-    """What the measures and the rule say of one site of one part of the networks."""
+class LayerRelevance(NamedTuple):
+    """What the measures and the rule say of one layer of one part of the networks."""
 
+    site: str
+    place: tuple[int, ...]
+    """Where in its site the layer is: layers that are stacked share a site."""
     lines: dict[str, Lines]
-    """By the group that has a scale for each: `unit` for rows, and `output` where there are such
-    scales."""
+    """By the group that has a scale for each: `unit` for rows, and others (`output`, `head`,
+    `token`) where there are such scales."""
     variance: float
     ratio: float
     on: bool
@@ -57,17 +63,29 @@ class Sums(NamedTuple):
     num_weights: Any
 
 
-def measure_sites(networks: Networks, threshold: float) -> dict[str, SiteRelevance]:
-    """What the rule says of each site of one part of the networks."""
+def measure_layers(networks: Networks, threshold: float) -> dict[str, LayerRelevance]:
+    """What the rule says of each layer of one part of the networks, by name.
+
+    A layer has the name of its site. Of layers that are stacked, each has its number besides.
+    """
     sums = _sums(networks.model.site_priors, networks.weight_moments())
     sums = jax.tree.map(lambda values: np.asarray(values, np.float64), sums)
-    return {
-        prior.name: _measure_site(prior, sums[prior.name], threshold)
-        for prior in networks.model.site_priors
-    }
+    measured = {}
+    for prior in networks.model.site_priors:
+        for place, name in layers_of(prior.site).items():
+            mine = jax.tree.map(lambda values, place=place: values[place], sums[prior.name])
+            measured[name] = _measure_layer(prior, place, mine, threshold)
+    return measured
 
 
-def _measure_site(site_prior: SitePrior, sums: dict[str, Sums], threshold: float) -> SiteRelevance:
+def layers_of(site: Site) -> dict[tuple[int, ...], str]:
+    """The names of the layers that a site holds, by their places in it."""
+    return {place: ".".join(map(str, (site.name, *place))) for place in np.ndindex(site.stack)}
+
+
+def _measure_layer(
+    site_prior: SitePrior, place: tuple[int, ...], sums: dict[str, Sums], threshold: float
+) -> LayerRelevance:
     lines = {group: _measure_lines(of_group, threshold) for group, of_group in sums.items()}
     # Every weight is in one row.
     signal, noise, prior, count = (
@@ -75,7 +93,9 @@ def _measure_site(site_prior: SitePrior, sums: dict[str, Sums], threshold: float
     )
     ratio = float(_ratio(signal, noise))
     own = [lines[group].on.any() for group in lines if group in site_prior.groups]
-    return SiteRelevance(
+    return LayerRelevance(
+        site=site_prior.name,
+        place=place,
         lines=lines,
         variance=prior / count,
         ratio=ratio,
@@ -106,7 +126,7 @@ def _sums(
     return {
         prior.name: {
             group: sums(prior, moments[prior.name], group)
-            for group in ("unit", *(g for g in prior.groups if GROUPS[g].by_output))
+            for group in ("unit", *(g for g in prior.groups if g in LISTED))
         }
         for prior in site_priors
     }

@@ -17,6 +17,7 @@ from scalemix.inference.training.objectives import lower_bound
 from scalemix.inference.training.scales import (
     Variances,
     best_variances,
+    falls_at_zero,
     have_maximum,
     kl_divergence,
     log_hyperprior,
@@ -171,6 +172,14 @@ class VariationalEM(Training):
                 jax.eval_shape(structure.base.moment, prior.weight, prior.weight, prior.weight)
             except ValueError as error:
                 raise ValueError(f"The prior on {prior.name!r}: {error}") from None
+            if not falls_at_zero(prior):
+                raise ValueError(
+                    f"The prior on {prior.name!r}, {structure!r}, has no most probable scales: few "
+                    f"weights share one there, and as it shrinks the density rises without bound, "
+                    f"however large the weights are. Give {type(structure.base).__name__} lighter "
+                    f"tails, or use Laplace(), or a mixture with less density near zero in place "
+                    f"of {type(structure.mixture).__name__}."
+                )
             if not have_maximum(structure, prior.num_scales):
                 raise ValueError(
                     f"The prior on {prior.name!r}, {structure!r}, has no most probable scales: as "

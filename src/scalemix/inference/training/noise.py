@@ -57,7 +57,8 @@ class NoiseTraining(Training):
 
         - `"lower_bound"`: the mean log-likelihood over draws, as in dropout.
         - `"importance_weighted"`: a tighter bound, the log of the mean likelihood over draws.
-        - `"truncated"`: the same gradient, but no draw has too large a weight in it.
+        - `"truncated"`: the same gradient, but the largest weights in it are cut. A draw that alone
+          has any weight keeps it.
         - `"pareto_smoothed"`: the same gradient, but the largest weights are smoothed by a fitted
           tail. Needs 21 draws or more.
         - `"tail_adaptive"`: draws weighted by the rank of their likelihood.

@@ -23,6 +23,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from scalemix._special import LOG_2PI
+from scalemix.mixtures import ScaleMixture
 from scalemix.model.site_prior import SitePrior, SiteScales
 from scalemix.networks.groups import GROUPS
 from scalemix.structures import Structure
@@ -104,6 +105,29 @@ def have_maximum(structure: Structure, num_scales: Mapping[str, int]) -> bool:
         height(*pair, far) <= height(*pair, near) + 1e-3
         for pair in itertools.combinations(groups, 2)
         for near, far in ((1e-8, 1e-10), (1e8, 1e10))
+    )
+
+
+def falls_at_zero(prior: SitePrior) -> bool:
+    """Whether the bound falls as one variance goes to zero while its weights do not.
+
+    Of K weights that share it, the bound has `-K/2 log v - sum E[energy(w / sqrt(v))] + log p(v)`.
+    The energy of a Gaussian or a Laplace base outgrows the logarithms. That of Student-t is itself
+    a logarithm, and loses to them where few weights share the variance and the tails are heavy.
+    """
+    base, ones = prior.structure.base, jnp.ones(prior.site.shape)
+    if base.quadratic:
+        return True
+
+    def height(mixture: ScaleMixture, num: Array, v: float) -> float:
+        weight = jnp.full((), v**-0.5)
+        energy = base.expected_energy(weight, weight)
+        return float(mixture.hyperprior_log_prob(v) - num * (energy + 0.5 * jnp.log(v)))
+
+    return all(
+        height(mixture, num, 1e-10) <= height(mixture, num, 1e-8) + 1e-3
+        for group, mixture in prior.groups.items()
+        for num in [jnp.min(_sum_pools(prior, group, _pool(prior, ones)))]
     )
 
 

@@ -17,7 +17,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._pareto import LEAST_DRAWS, tail_shape
 from scalemix._random import check_key
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
-from scalemix.data.values import check_weights
+from scalemix.data.values import check_weights, is_whole
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods
 from scalemix.posterior.streaming import stream
@@ -82,12 +82,20 @@ class ParetoK:
         return min(1 - 1 / math.log10(self.num_draws), LARGEST_K)
 
     def __str__(self) -> str:
-        above = int(np.sum(self.examples > self.threshold))
-        worth = f"{self.num_draws:,} draws worth"
+        worth, num = f"{self.num_draws:,} draws worth", len(self.examples)
+        # Without a fit k-hat is infinite, which is no sign that weights are bad.
+        known = self.examples[self.examples < np.inf]
+        parts = []
+        if len(known):
+            above = int(np.sum(known > self.threshold))
+            largest, threshold = f"{known.max():.2f}", f"{self.threshold:.2f}"
+            parts.append(f"k-hat at most {largest}, above {threshold} for {above} of {num}")
+        if len(known) < num:
+            parts.append(f"no fit for {num - len(known)} of {num}")
         return (
             f"by batch:   k-hat {self.batch:.2f}, {worth} {self.effective_batch:.0f}\n"
-            f"by example: k-hat at most {self.examples.max():.2f}, above {self.threshold:.2f} for "
-            f"{above} of {len(self.examples)}, {worth} at least {self.effective_examples.min():.0f}"
+            f"by example: {', '.join(parts)}, {worth} at least "
+            f"{self.effective_examples.min():.0f}"
         )
 
 
@@ -101,10 +109,10 @@ def find_pareto_k(
 ) -> ParetoK:
     """The tails of the weights of noise; see `Posterior.pareto_k`."""
     networks, scaling = posterior.networks.noise(), posterior.scaling
-    if num_draws < LEAST_DRAWS:
+    if not is_whole(num_draws) or num_draws < LEAST_DRAWS:
         raise ValueError(
-            f"num_draws must be at least {LEAST_DRAWS}: fewer have no tail that could be fitted. "
-            f"Got {num_draws}."
+            f"num_draws must be a whole number of at least {LEAST_DRAWS}: fewer have no tail that "
+            f"could be fitted. Got {num_draws!r}."
         )
     key = posterior.key if key is None else check_key(key, "key")
     likelihood, dtype = networks.model.likelihood, networks.model.dtype
@@ -140,5 +148,7 @@ def _by_draw(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array, 
 @jax.jit
 def _tail(log_weights: Array) -> tuple[Array, Array]:
     """k-hat, and the effective number of draws, `(sum_s w_s)^2 / sum_s w_s^2`."""
-    total, squares = (jax.nn.logsumexp(power * log_weights) for power in (1, 2))
+    # Numbers far from zero would lose in their sums the digits that tell them apart.
+    centred = log_weights - jnp.max(log_weights)
+    total, squares = (jax.nn.logsumexp(power * centred) for power in (1, 2))
     return tail_shape(log_weights), jnp.exp(2 * total - squares)

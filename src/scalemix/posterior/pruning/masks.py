@@ -9,7 +9,7 @@ import numpy as np
 from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.relevance_rule import Lines, SiteRelevance, measure_sites
+from scalemix.posterior.relevance_rule import LayerRelevance, Lines, measure_layers
 from scalemix.structures import Structure
 
 
@@ -20,6 +20,8 @@ class Row(NamedTuple):
     site: str
     row: int
     group: str = "unit"
+    place: tuple[int, ...] = ()
+    """Which of the layers that are stacked in the site has it."""
 
 
 def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
@@ -30,29 +32,33 @@ def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
     """
     candidates: list[tuple[float, float, Row]] = []
     for index, networks in enumerate(members):
-        sites = measure_sites(networks, threshold)
-        for name, site in sites.items():
-            for group, lines in site.lines.items():
-                off, ratio = _off(site, lines, networks.model.structures[name], threshold)
+        for layer in measure_layers(networks, threshold).values():
+            for group, lines in layer.lines.items():
+                structure = networks.model.structures[layer.site]
+                off, ratio = _off(layer, lines, structure, threshold)
                 # Equally uncertain rows go by their size, relative to the rest of the layer.
-                size = lines.variance / max(site.variance, np.finfo(float).tiny)
+                size = lines.variance / max(layer.variance, np.finfo(float).tiny)
                 candidates += [
-                    (float(ratio[row]), float(size[row]), Row(index, name, row, group))
+                    (
+                        float(ratio[row]),
+                        float(size[row]),
+                        Row(index, layer.site, row, group, layer.place),
+                    )
                     for row in np.flatnonzero(off).tolist()
                 ]
     return [row for *_, row in sorted(candidates)]
 
 
 def _off(
-    site: SiteRelevance, lines: Lines, structure: Structure, threshold: float
+    layer: LayerRelevance, lines: Lines, structure: Structure, threshold: float
 ) -> tuple[np.ndarray, np.ndarray]:
     everything = math.isinf(threshold)
     ratio = lines.ratio
     off = ~lines.on | everything
     # Rows of a layer that is off go with it, whatever the rule says of each of them.
     if structure.needs_path_around or not everything:
-        whole = not site.on or everything
-        off, ratio = off | whole, np.minimum(ratio, site.ratio) if whole else ratio
+        whole = not layer.on or everything
+        off, ratio = off | whole, np.minimum(ratio, layer.ratio) if whole else ratio
     return off, ratio
 
 
@@ -65,7 +71,8 @@ def mask(members: Sequence[Networks], off: Sequence[Row]) -> list[Networks]:
         for row in off:
             if row.member == index:
                 shape = GROUPS[row.group].full_shape(sites[row.site])
-                keep[row.site].setdefault(row.group, np.ones(shape, bool))[row.row] = False
+                kept = keep[row.site].setdefault(row.group, np.ones(shape, bool))
+                kept[(*row.place, row.row)] = False
         masked.append(networks.masked(keep))
     return masked
 

@@ -57,10 +57,10 @@ def measure(effort: float) -> Numbers:
 
 
 def _far_from_gig(mixture: Gaussian) -> float:
-    """How far the log density of the variance is from every generalized inverse Gaussian one.
+    """How far the log density of the variance is from the closest generalized inverse Gaussian one.
 
-    Those are the mixing distributions of generalized hyperbolic weights, and their log densities
-    are combinations of 1, log v, v and 1/v.
+    The closest is that in least squares, and the distance is its largest error. Such densities mix
+    generalized hyperbolic weights, and their logarithms are combinations of 1, log v, v and 1/v.
     """
     log_density = np.asarray(mixture.variance_log_prob(V))
     basis = np.stack([np.ones_like(V), np.log(V), V, 1 / V], axis=1)
@@ -99,8 +99,8 @@ def judge(numbers: Numbers) -> list[Verdict]:
             max(numbers["chi2_at_one"], numbers["inverse_gaussian_at_one"]) < 1e-6,
             f"The same for Gaussian noise of mean one, as Gaussian dropout has it. Its variance is "
             f"noncentral chi-squared (difference {numbers['ncx2_at_one']:.0e}) and not "
-            f"chi-squared ({numbers['chi2_at_one']:.1f}). No mixing distribution of a "
-            f"generalized hyperbolic weight comes closer than "
+            f"chi-squared ({numbers['chi2_at_one']:.1f}). Of the mixing distributions of "
+            f"generalized hyperbolic weights, the closest in least squares is off by "
             f"{numbers['inverse_gaussian_at_one']:.2f}.",
         ),
     ]

@@ -61,8 +61,9 @@ def judge(numbers: Numbers) -> list[Verdict]:
             Verdict(
                 bool(ratio > 2 * error),
                 f"With {num} rows, shared scales leave less to the inputs that do nothing: "
-                f"{medians[0]:.2g} % of the squared weights, against {medians[1]:.2g} % (medians; "
-                f"the log of their ratio is {ratio:.2f} with a standard error of {error:.2f}).",
+                f"{medians[0]:.2g} % of the squared weights, against {medians[1]:.2g} % (medians). "
+                f"Over data sets, the log of the ratio of the two is {ratio:.2f} on average, with "
+                f"a standard error of {error:.2f}.",
             )
         )
     counts = [found[name].sum() for name in ("ARD", "DropConnect")]
