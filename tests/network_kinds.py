@@ -130,6 +130,21 @@ class Tied(eqx.Module):
         return last(jnp.tanh(first(x)))
 
 
+def function() -> sx.networks.FunctionNetwork:
+    """Two dense layers as a function of their parameters."""
+    keys = jax.random.split(KEY, 2)
+    params = {
+        "Dense_0": {"kernel": jax.random.normal(keys[0], (4, 4)), "bias": jnp.zeros(4)},
+        "Dense_1": {"kernel": jax.random.normal(keys[1], (4, 1)), "bias": jnp.zeros(1)},
+    }
+
+    def apply(params, x):
+        first, last = params["Dense_0"], params["Dense_1"]
+        return jnp.tanh(x @ first["kernel"] + first["bias"]) @ last["kernel"] + last["bias"]
+
+    return sx.networks.from_function(apply, params)
+
+
 ARD = sx.ARD(sx.InverseGamma(3.0, 3.0))
 KINDS = {
     "dense (`MLP`, `ResNet`)": Kind(
@@ -169,6 +184,7 @@ KINDS = {
         lambda: eqx.nn.MLP(4, "scalar", 4, 3, scan=True, key=KEY), (4,), ARD
     ),
     "tied weights (`eqx.nn.Shared`)": Kind(lambda: Flat(Tied(), 4), (4,), ARD),
+    "function of parameters (Flax)": Kind(function, (4,), ARD),
 }  # fmt: skip
 
 
