@@ -1,0 +1,212 @@
+"""Depth selection against networks of fixed depth, on targets of known depth.
+
+    python benchmarks/depth.py fixed add-20 ard-add-20      # the comparison
+    python benchmarks/depth.py add-4 add-10 add-40          # the picture: other depths offered
+    python benchmarks/depth.py table                        # table and picture from the results
+
+A target is made of k residual tanh blocks of width 4 on 4 inputs. Each part of a run is one program
+of all targets, and is written to results/depth.json as soon as it has ended; parts may run at the
+same time. Settings were chosen on other targets (seeds 100 to 103 and 200 to 203).
+"""
+
+import fcntl
+import json
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import matplotlib.pyplot as plt
+import numpy as np
+from common import HERE, RESULTS, machine, write_table
+from matplotlib.axes import Axes
+
+import scalemix as sx
+
+FILE = RESULTS / "depth.json"
+PICTURE = HERE.parent / "docs" / "images" / "depth.png"
+NUM_ROWS, NUM_TEST, NOISE = 700, 2000, 0.1
+BLOCKS, SEEDS = (1, 2, 4), range(10)
+WIDTH, MOST_FIXED = 32, 8
+METHOD = sx.VariationalEM(steps=20_000, batch_size=64, chunk_steps=2_000)
+STRUCTURES = {"add": sx.ADD, "ard-add": sx.ARDADD}
+
+
+def planted(blocks: int, seed: int):
+    """Inputs and noisy targets to train on; other inputs, and their targets without noise."""
+    rng = np.random.default_rng([blocks, seed])
+    weights, out = rng.normal(size=(blocks, 4, 4)), rng.normal(size=4)
+    x = h = rng.normal(size=(NUM_ROWS + NUM_TEST, 4))
+    for weight in weights:
+        h = h + np.tanh(h @ weight)
+    target = (h @ out - np.mean(h @ out)) / np.std(h @ out)
+    y = target[:NUM_ROWS] + NOISE * rng.normal(size=NUM_ROWS)
+    return x[:NUM_ROWS], y, x[NUM_ROWS:], target[NUM_ROWS:]
+
+
+class FixedDepth(eqx.Module):
+    """A ResNet of `num` residual layers, with others beside them that are not in use.
+
+    So networks of all depths have the same shapes and are one program.
+    """
+
+    whole: sx.networks.ResNet
+    in_use: jax.Array
+
+    def __init__(self, num: int, *, key: jax.Array):
+        self.whole = resnet(MOST_FIXED, key)
+        self.in_use = (jnp.arange(MOST_FIXED) < num).astype(jnp.float32)
+
+    def __call__(self, x: jax.Array) -> jax.Array:
+        h = self.whole.activation(self.whole.first(x))
+        for use, block in zip(self.in_use, self.whole.blocks, strict=True):
+            h = use * self.whole.activation(block(h)) + h
+        return self.whole.last(h)
+
+
+def resnet(num_blocks: int, key: jax.Array) -> sx.networks.ResNet:
+    """A residual network: a first layer, residual layers, a last one."""
+    return sx.networks.ResNet(4, "scalar", WIDTH, num_blocks + 1, key=key)
+
+
+def models_of(part: str, key: jax.Array) -> dict[int, sx.Model]:
+    """The models of one part, by the number of blocks that each has."""
+    mixture, likelihood = sx.HalfCauchy(1.0), sx.likelihoods.Gaussian()
+    if part == "fixed":
+        prior = sx.ARD(mixture)
+        return {
+            num: sx.Model(FixedDepth(num, key=key), prior, likelihood, frozen=["in_use"])
+            for num in range(MOST_FIXED + 1)
+        }
+    name, offered = part.rsplit("-", 1)
+    prior = STRUCTURES[name](mixture)
+    return {int(offered): sx.Model(resnet(int(offered), key), prior, likelihood)}
+
+
+def measure(part: str) -> list[dict]:
+    """Error and blocks left of every fit of a part."""
+    marks, models, data = [], [], []
+    for blocks in BLOCKS:
+        for seed in SEEDS:
+            for num, model in models_of(part, jax.random.key(seed)).items():
+                marks.append({"planted": blocks, "seed": seed, "blocks": num})
+                models.append(model)
+                data.append(planted(blocks, seed))
+    posts = sx.fit_many(
+        models, [d[0] for d in data], [d[1] for d in data], METHOD,
+        keys=jax.random.split(jax.random.key(1), len(models)), progress=False,
+    )  # fmt: skip
+    for mark, post, (_, _, x, target) in zip(marks, posts, data, strict=True):
+        on = post.relevance().layers_on
+        mark["left"] = sum(bool(value[0]) for name, value in on.items() if "blocks" in name)
+        mark["rmse"] = float(np.sqrt(np.mean((post.predict(x).mean - target) ** 2)))
+        mark["bound"] = float(np.mean(post.history.objective[-500:]))
+    return marks
+
+
+def write(part: str, found: dict) -> None:
+    """Add a part to the file, which other processes may write to as well."""
+    with Path(f"{FILE}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        results = json.loads(FILE.read_text()) if FILE.exists() else {"parts": {}}
+        results.update(machine())
+        results["parts"][part] = found
+        FILE.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def compare(fits: list[dict], fixed: list[dict], blocks: int) -> dict[str, list]:
+    """Each fit to a target of so many blocks beside the best network of fixed depth."""
+    found: dict[str, list] = {"ratio": [], "more": [], "rmse": [], "left": [], "best": []}
+    for fit in fits:
+        if fit["planted"] != blocks:
+            continue
+        same = [f for f in fixed if (f["planted"], f["seed"]) == (blocks, fit["seed"])]
+        best = min(same, key=lambda f: f["rmse"])
+        found["ratio"].append(fit["rmse"] / best["rmse"])
+        found["more"].append(fit["left"] - best["blocks"])
+        found["rmse"].append(fit["rmse"])
+        found["left"].append(fit["left"])
+        found["best"].append(best["blocks"])
+    return found
+
+
+def tabulate(parts: dict) -> None:
+    """The comparison, into benchmarks/README.md."""
+    rows, fixed = [], parts["fixed"]["fits"]
+    for name in STRUCTURES:
+        for blocks in BLOCKS:
+            found = compare(parts[f"{name}-20"]["fits"], fixed, blocks)
+            ratio, more = np.array(found["ratio"]), np.array(found["more"])
+            rows.append(
+                (
+                    f"{name}, k = {blocks}",
+                    f"{np.median(found['rmse']):.3f}",
+                    f"{np.median(ratio):.2f}",
+                    ", ".join(map(str, found["left"])),
+                    ", ".join(map(str, found["best"])),
+                    f"{(ratio <= 1.1).sum()}",
+                    f"{(more <= 1).sum()}",
+                    f"{((ratio <= 1.1) & (more <= 1)).sum()} of {len(ratio)}",
+                )
+            )
+            print(*rows[-1], sep=" | ")
+    head = (
+        "", "median RMSE", "times the best", "blocks left", "blocks of the best",
+        "within 1.1", "at most one more", "both",
+    )  # fmt: skip
+    write_table("depth", rows, head)
+
+
+def draw(parts: dict) -> None:
+    """Error and blocks left against the depth offered, for the docs."""
+    figure, axes = plt.subplots(2, 2, figsize=(9, 5.6), sharex=True, sharey="row", squeeze=False)
+    figure.set_layout_engine("constrained")
+    for column, (name, structure) in zip(axes.T, STRUCTURES.items(), strict=True):
+        above, below = column
+        offered = sorted(int(p.rsplit("-", 1)[1]) for p in parts if p.rsplit("-", 1)[0] == name)
+        for blocks, colour in zip(BLOCKS, ("C0", "C1", "C2"), strict=True):
+            found = [
+                compare(parts[f"{name}-{num}"]["fits"], parts["fixed"]["fits"], blocks)
+                for num in offered
+            ]
+            _line(above, offered, [f["ratio"] for f in found], colour, f"k = {blocks}")
+            _line(below, offered, [f["left"] for f in found], colour, f"k = {blocks}")
+        above.axhline(1.0, color="0.6", lw=0.8)
+        above.set_title(structure.__name__, loc="left")
+        below.set_xlabel("residual layers offered")
+    axes[0, 0].set_ylabel("RMSE, times that of\nthe best fixed depth")
+    axes[1, 0].set_ylabel("residual layers left")
+    axes[0, 1].legend(frameon=False)
+    figure.savefig(PICTURE, dpi=110)
+    plt.close(figure)
+
+
+def _line(ax: Axes, x: list[int], values: list[list[float]], colour: str, label: str) -> None:
+    low, middle, high = np.quantile(np.array(values), [0.1, 0.5, 0.9], axis=1)
+    ax.plot(x, middle, "o-", color=colour, label=label)
+    ax.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+
+
+def main() -> None:
+    """Measure the parts named, and draw."""
+    for part in sys.argv[1:]:
+        if part == "table":
+            continue
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", sx.UselessFitWarning)
+            fits = measure(part)
+        seconds = round(time.perf_counter() - start, 1)
+        write(part, {"seconds": seconds, "fits": fits})
+        print(part, f"{seconds} s", flush=True)
+    if "table" in sys.argv[1:]:
+        parts = json.loads(FILE.read_text())["parts"]
+        tabulate(parts)
+        draw(parts)
+
+
+if __name__ == "__main__":
+    main()
