@@ -1,8 +1,8 @@
-"""Which rows go, in which order, and networks of the old size with zeros in their place."""
+"""What goes, in which order, and networks of the old size with zeros in their place."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,24 +20,40 @@ class Row(NamedTuple):
     row: int
 
 
-def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
-    """The rows that are switched off, the least relevant first.
+Piece = tuple[Row, ...]
+"""Rows that go together: all of a layer where only the layer has a scale, else a single one."""
 
-    A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. An
-    infinite threshold includes every row there is.
+
+def pieces_off(members: Sequence[Networks], threshold: float) -> list[Piece]:
+    """What is switched off, the least relevant first.
+
+    A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. Rows
+    of a layer without scales of their own stay as long as the layer is on: the prior said nothing
+    of them. An infinite threshold includes everything there is.
     """
-    candidates: list[tuple[float, float, Row]] = []
+    candidates: list[tuple[float, float, Piece]] = []
     for index, networks in enumerate(members):
         sites = measure_sites(networks, threshold)
+        mean = np.mean([site.variance for site in sites.values()])
         for name, site in sites.items():
-            off, ratio = _off(site, networks.model.structures[name], threshold)
+            structure = networks.model.structures[name]
+            rows = [Row(index, name, row) for row in range(len(site.row_ratio))]
+            if [*structure.groups] == ["layer"]:
+                if not site.on or math.isinf(threshold):
+                    candidates.append((site.ratio, _relative(site.variance, mean), tuple(rows)))
+                continue
+            off, ratio = _off(site, structure, threshold)
             # Rows that are equally uncertain go by their size, relative to the rest of the layer.
-            size = site.row_variance / max(site.variance, np.finfo(float).tiny)
+            size = _relative(site.row_variance, site.variance)
             candidates += [
-                (float(ratio[row]), float(size[row]), Row(index, name, row))
+                (float(ratio[row]), float(size[row]), (rows[row],))
                 for row in np.flatnonzero(off).tolist()
             ]
-    return [row for *_, row in sorted(candidates)]
+    return [piece for *_, piece in sorted(candidates)]
+
+
+def _relative(size: Any, typical: Any) -> Any:
+    return size / max(typical, np.finfo(float).tiny)
 
 
 def _off(
