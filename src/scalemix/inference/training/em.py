@@ -74,6 +74,10 @@ class VariationalEM(Training):
     For priors with a closed-form scale update: inverse gamma, half-Cauchy, log-uniform, exponential
     (Rayleigh) and gamma.
 
+    Layers that a prior may switch off (`ADD`, `ARDADD`) come into play one after the other, so that
+    the same settings serve at any depth: the weights of the l-th such layer start with `1 / l` of
+    the deviation, and their means take `1 / sqrt(l)` of each step.
+
     Parameters
     ----------
     num_draws : int, default 2
