@@ -10,6 +10,7 @@ from scalemix.networks.freezing import learnable_leaves
 from scalemix.networks.paths import bypassed_sites
 
 KEY = jax.random.key(0)
+KEYS = jax.random.split(KEY, 4)
 
 
 def names(network):
@@ -37,6 +38,21 @@ def test_resnet_computes_what_it_says():
     expected = (network.last.weight @ h + network.last.bias)[0]
     assert network(x).shape == ()
     np.testing.assert_allclose(network(x), expected, rtol=1e-6)
+
+
+def test_a_deep_resnet_starts_like_a_shallow_one():
+    x = jax.random.normal(KEY, (100, 4))
+
+    def spread(depth):
+        outputs = [jax.vmap(ResNet(4, "scalar", 16, depth, key=k))(x) for k in KEYS]
+        return float(jnp.mean(jnp.array([jnp.std(output) for output in outputs])))
+
+    # With all layers of one size it grows by a factor of hundreds.
+    assert spread(41) < 2 * spread(2)
+    deep = ResNet(4, "scalar", 16, 4, key=KEY)
+    sizes = [float(jnp.abs(block.weight).max()) for block in deep.blocks]
+    np.testing.assert_allclose(sizes, 0.25 / np.arange(1, 4), rtol=0.05)
+    assert all(not block.bias.any() for block in deep.blocks)
 
 
 @pytest.mark.parametrize(("kind", "depth"), [(MLP, 0), (MLP, 4), (ResNet, 1), (ResNet, 4)])

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +11,8 @@ import typer
 from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.models import as_input_errors, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet
+from scalemix.posterior.pruning.prune import MUCH
 from scalemix.tables import InputError, read_table
-
-# A larger change of predictions, as a share of their spread, deserves a remark.
-MUCH = 0.05
 
 
 @guarded
@@ -55,7 +54,9 @@ def prune(
         x, remarks = fitted.encode(read_table(data))
         for remark in remarks:
             terminal.note(remark)
-    with as_input_errors():
+    with as_input_errors(), warnings.catch_warnings():
+        # A remark below says the same, by the names of options.
+        warnings.simplefilter("ignore", UserWarning)
         pruned = fitted.posterior.prune(x, threshold=threshold, tolerance=tolerance)
     smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
     smaller.save(output)

@@ -14,8 +14,10 @@ from scalemix.networks.mlp import Size, check_sizes
 class ResNet(eqx.Module):
     """A residual network: `h = f(W x)`, then layers `h = f(W h) + h`, then a linear output.
 
-    Sites are `first`, `blocks.0`, `blocks.1`, ... and `last`. The biases of residual layers start
-    at zero, so that a rectified layer whose weights are off adds nothing.
+    Sites are `first`, `blocks.0`, `blocks.1`, ... and `last`. The weights of the l-th residual
+    layer start at `1 / l` of the usual size, so that a deep network starts much like a shallow one
+    and learns with its first layers first. The biases of residual layers start at zero, so that a
+    rectified layer whose weights are off adds nothing.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ class ResNet(eqx.Module):
         check_sizes("ResNet", width, depth, least_depth=1)
         keys = jax.random.split(key, depth + 1)
         self.first = eqx.nn.Linear(in_size, width, key=keys[0])
-        self.blocks = tuple(_with_zero_bias(eqx.nn.Linear(width, width, key=k)) for k in keys[1:-1])
+        self.blocks = tuple(
+            _residual(width, place, k) for place, k in enumerate(keys[1:-1], start=1)
+        )
         self.last = eqx.nn.Linear(width, out_size, key=keys[-1])
         self.activation = activation
 
@@ -71,5 +75,12 @@ class ResNet(eqx.Module):
         return self.last(h)
 
 
-def _with_zero_bias(layer: eqx.nn.Linear) -> eqx.nn.Linear:
-    return eqx.tree_at(lambda node: node.bias, layer, replace_fn=jnp.zeros_like)
+def _residual(width: int, place: int, key: PRNGKeyArray) -> eqx.nn.Linear:
+    """The residual layer that comes `place`-th, counted from one.
+
+    Branches of one size would make the stream grow exponentially with depth. Branches that shrink
+    evenly with depth would share all work among them, and a prior could then remove none.
+    """
+    layer = eqx.nn.Linear(width, width, key=key)
+    start = layer.weight / place, jnp.zeros(width, layer.weight.dtype)
+    return eqx.tree_at(lambda node: (node.weight, node.bias), layer, start)

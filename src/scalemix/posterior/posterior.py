@@ -185,9 +185,10 @@ class Posterior(eqx.Module):
     ) -> "Pruned":
         """A smaller posterior, without the units and layers that are off, and a report.
 
-        What removed parts add regardless of the input goes into the biases that remain. Units are
-        taken out of `scalemix.networks.MLP` and `ResNet`, and of `equinox.nn.MLP`, which becomes a
-        `scalemix.networks.MLP`. For any other network there is `mask_only`.
+        What removed parts add regardless of the input goes into the biases that remain. A layer
+        under `ADD` goes as a whole or not at all, since its rows have no scales of their own. Units
+        are taken out of `scalemix.networks.MLP` and `ResNet`, and of `equinox.nn.MLP`, which
+        becomes a `scalemix.networks.MLP`. For any other network there is `mask_only`.
 
         Parameters
         ----------
@@ -214,6 +215,11 @@ class Posterior(eqx.Module):
         ------
         ValueError
             If the posterior is of samples, or the network of a class that cannot be cut.
+
+        Warns
+        -----
+        UserWarning
+            If predictions at `x` change by more than 0.05 of their spread, and no tolerance is set.
 
         Examples
         --------

@@ -110,7 +110,7 @@ def test_nothing_to_prune_changes_nothing():
 
 def test_inputs_are_taken_still_unless_they_are_dropped():
     post = mlp({"layers.0": np.array([False, True, False])})
-    ignoring, dropping = post.prune(), post.prune(X, drop_inputs=True)
+    ignoring, dropping = post.prune(), post.prune(X, drop_inputs=True, tolerance=10.0)
     assert ignoring.report.inputs == (0, 1, 2)
     assert dropping.report.inputs == (0, 2)
     assert ignoring.report.inputs_off == dropping.report.inputs_off == (1,)
@@ -223,10 +223,45 @@ def test_tolerance_bounds_the_change_of_predictions():
     np.testing.assert_array_equal(left, whole[np.isin(np.arange(5), [1, 2, 3])])
 
 
+def residual(prior, quiet_layer, quiet_row):
+    """Two residual layers: one is all noise; of the other, one row is."""
+    network = ResNet(cases.IN, "scalar", 5, 3, key=KEY)
+    model = sx.Model(network, prior, sx.likelihoods.Gaussian())
+    noise = {"blocks.0": np.arange(5) == quiet_row, "blocks.1": np.full(5, quiet_layer)}
+    return cases.posterior(cases.gaussian(model, np.random.default_rng(0), noise))
+
+
+@pytest.mark.parametrize("kind", [sx.ADD, sx.ARDADD])
+def test_rows_go_by_themselves_only_if_they_have_scales(kind):
+    post = residual(kind(sx.HalfCauchy(1.0)), quiet_layer=True, quiet_row=2)
+    report = post.prune().report
+    assert report.dropped == {"blocks.1": 1}
+    assert report.rows_off["blocks.1"] == (5, 5)
+    assert report.rows_off["blocks.0"] == ((0, 5) if kind is sx.ADD else (1, 5))
+
+
+def test_within_a_tolerance_layers_go_whole():
+    post = residual(sx.ADD(sx.HalfCauchy(1.0)), quiet_layer=False, quiet_row=2)
+    for tolerance in (0.0, 0.3, 0.6, 10.0):
+        rows_off = post.prune(X, threshold=math.inf, tolerance=tolerance).report.rows_off
+        assert {rows_off["blocks.0"][0], rows_off["blocks.1"][0]} <= {0, 5}
+    assert rows_off["blocks.0"] == rows_off["blocks.1"] == (5, 5)
+
+
+def test_a_large_change_is_not_made_in_silence(recwarn):
+    # The units of the last layer are off by the rule, and all there is.
+    post = mlp({"layers.2": np.ones(5, bool)})
+    post.prune(X, tolerance=10.0)
+    mlp({"layers.1": HALF}).prune()
+    assert not recwarn.list
+    with pytest.warns(UserWarning, match="of its spread .* With tolerance=0.05 less"):
+        post.prune(X)
+
+
 def test_a_tolerance_holds_back_what_the_rule_would_remove():
     # The units of the last layer are off by the rule, and all there is.
     post = mlp({"layers.2": np.ones(5, bool)})
-    everything, little = post.prune(X), post.prune(X, tolerance=1e-6)
+    everything, little = post.prune(X, tolerance=10.0), post.prune(X, tolerance=1e-6)
     assert everything.report.mean_change > 1e-6
     assert everything.report.units["layers.1"] == (5, 1)
     assert little.report.mean_change <= 1e-6

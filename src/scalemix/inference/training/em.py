@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
 from scalemix.data.values import is_number
+from scalemix.inference.training.depth import places_in_depth, shares_of_steps
 from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import lower_bound
 from scalemix.inference.training.scales import (
@@ -73,6 +74,10 @@ class VariationalEM(Training):
     For priors with a closed-form scale update: inverse gamma, half-Cauchy, log-uniform, exponential
     (Rayleigh) and gamma. Under a Laplace or Student-t base the updates are closed forms in rounds.
     The bound of a Student-t base is one step lower: see `scalemix.bases.StudentT`.
+
+    Layers that a prior may switch off (`ADD`, `ARDADD`) come into play one after the other, so that
+    the same settings serve at any depth: the weights of the l-th such layer start with `1 / l` of
+    the deviation, and their means take `1 / sqrt(l)` of each step.
 
     Parameters
     ----------
@@ -202,8 +207,11 @@ class VariationalEM(Training):
                 f"whose end the temperature must have risen."
             )
         learned = eqx.filter(model, model.learnable())
-        start = math.log(self.initial_deviation)
-        log_deviations = {n: jnp.full_like(w, start) for n, w in model.weights.items()}
+        places = places_in_depth(model)
+        log_deviations = {
+            name: jnp.full_like(weight, math.log(self.initial_deviation / places[name]))
+            for name, weight in model.weights.items()
+        }
         variances = {
             name: {
                 group: jnp.ones(shape, model.weights[name].dtype) for group, shape in groups.items()
@@ -296,7 +304,7 @@ class VariationalEM(Training):
         adjusted = state.learned, state.log_deviations
         (negative, bound), slope = jax.value_and_grad(loss, has_aux=True)(adjusted)
         (learned, log_deviations), optimizer = self.descend(
-            adjusted, state.optimizer, slope, num_steps
+            adjusted, state.optimizer, slope, num_steps, shares_of_steps(model, adjusted)
         )
         following = EMState(learned, log_deviations, variances, optimizer, state.step + 1)
         return Step(following, -negative, bound.log_likelihood, bound._asdict())

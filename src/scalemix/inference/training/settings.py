@@ -185,12 +185,22 @@ class Training(Engine, Method):
         return DEFAULT_STEPS if self.steps is None else self.steps
 
     def descend(
-        self, learned: PyTree, state: PyTree, slope: PyTree, num_steps: int
+        self,
+        learned: PyTree,
+        state: PyTree,
+        slope: PyTree,
+        num_steps: int,
+        shares: PyTree | None = None,
     ) -> tuple[PyTree, PyTree]:
-        """The learned values and the optimiser's state one step further."""
+        """The learned values and the optimiser's state one step further.
+
+        `shares` has a factor for the step of each learned array; without it all take full steps.
+        """
         # Optax counts steps in integers and multiplies floats by them.
         with jax.numpy_dtype_promotion("standard"):
             updates, state = self.build_optimizer(num_steps).update(slope, state, learned)
+            if shares is not None:
+                updates = jax.tree.map(lambda update, share: share * update, updates, shares)
             return optax.apply_updates(learned, updates), state
 
     def build_optimizer(self, num_steps: int) -> optax.GradientTransformation:

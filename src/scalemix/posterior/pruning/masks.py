@@ -1,8 +1,8 @@
-"""Which rows go, in which order, and networks of the old size with zeros in their place."""
+"""What goes, in which order, and networks of the old size with zeros in their place."""
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,29 +24,48 @@ class Row(NamedTuple):
     """Which of the layers that are stacked in the site has it."""
 
 
-def rows_off(members: Sequence[Networks], threshold: float) -> list[Row]:
-    """The rows that are switched off, the least relevant first; outputs too, if they have scales.
+Piece = tuple[Row, ...]
+"""Rows that go together: all of a layer where only the layer has a scale, else a single one."""
 
-    A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. An
-    infinite threshold includes every row there is.
+
+def pieces_off(members: Sequence[Networks], threshold: float) -> list[Piece]:
+    """What is switched off, the least relevant first; outputs and heads too, if they have scales.
+
+    A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. Rows
+    of a layer without scales of their own stay as long as the layer is on: the prior said nothing
+    of them. An infinite threshold includes everything there is.
     """
-    candidates: list[tuple[float, float, Row]] = []
+    candidates: list[tuple[float, float, Piece]] = []
     for index, networks in enumerate(members):
-        for layer in measure_layers(networks, threshold).values():
+        layers = measure_layers(networks, threshold).values()
+        mean = np.mean([layer.variance for layer in layers])
+        for layer in layers:
+            structure = networks.model.structures[layer.site]
+            if [*structure.groups] == ["layer"]:
+                if not layer.on or math.isinf(threshold):
+                    num_rows = len(layer.lines["unit"].on)
+                    rows = (
+                        Row(index, layer.site, row, place=layer.place) for row in range(num_rows)
+                    )
+                    candidates.append((layer.ratio, _relative(layer.variance, mean), tuple(rows)))
+                continue
             for group, lines in layer.lines.items():
-                structure = networks.model.structures[layer.site]
                 off, ratio = _off(layer, lines, structure, threshold)
-                # Equally uncertain rows go by their size, relative to the rest of the layer.
-                size = lines.variance / max(layer.variance, np.finfo(float).tiny)
+                # Rows that are equally uncertain go by their size, relative to the rest.
+                size = _relative(lines.variance, layer.variance)
                 candidates += [
                     (
                         float(ratio[row]),
                         float(size[row]),
-                        Row(index, layer.site, row, group, layer.place),
+                        (Row(index, layer.site, row, group, layer.place),),
                     )
                     for row in np.flatnonzero(off).tolist()
                 ]
-    return [row for *_, row in sorted(candidates)]
+    return [piece for *_, piece in sorted(candidates)]
+
+
+def _relative(size: Any, typical: Any) -> Any:
+    return size / max(typical, np.finfo(float).tiny)
 
 
 def _off(

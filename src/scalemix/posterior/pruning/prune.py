@@ -8,13 +8,14 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix._types import PyTree
+from scalemix._warnings import warn
 from scalemix.data.checks import check_inputs
 from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning.compact import Compacted, compact
-from scalemix.posterior.pruning.masks import Row, mask, rows_off, with_members
+from scalemix.posterior.pruning.masks import Piece, Row, mask, pieces_off, with_members
 from scalemix.posterior.pruning.measures import (
     count_parameters,
     count_zeros,
@@ -24,6 +25,9 @@ from scalemix.posterior.pruning.measures import (
 )
 from scalemix.posterior.pruning.parts import check_network, layers_of
 from scalemix.posterior.pruning.report import Report
+
+# A change of the predictive mean that nobody should miss, in units of its spread.
+MUCH = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,10 +105,11 @@ def prune(
     _check_networks(members[0])
     if not mask_only:
         check_network(members[0].model)
-    off = rows_off(members, threshold)
+    pieces = pieces_off(members, threshold)
     x, before = (None, None) if x is None else _predict(posterior, x)
     if before is not None and tolerance is not None:
-        off = _within(posterior, members, off, x, before, tolerance)
+        pieces = _within(posterior, members, pieces, x, before, tolerance)
+    off = _rows(pieces)
     masked = mask(members, off)
     under_mask = with_members(posterior, masked)
     if mask_only:
@@ -116,9 +121,12 @@ def prune(
     if before is not None:
         # Under a mask the draws have the same noise as before; in a smaller network they cannot.
         taken = x[:, list(report.inputs)] if drop_inputs else x
+        change = mean_change(before, under_mask.predict(x))
+        if tolerance is None and change > MUCH:
+            _warn_of_change(change)
         report = dataclasses.replace(
             report,
-            mean_change=mean_change(before, under_mask.predict(x)),
+            mean_change=change,
             std=(float(np.mean(before.std)), float(np.mean(small.predict(taken).std))),
         )
     counted = {
@@ -164,19 +172,19 @@ def _predict(posterior: Posterior, x: Any) -> tuple[np.ndarray, Predictive]:
 def _within(
     posterior: Posterior,
     members: list[Networks],
-    off: list[Row],
+    off: list[Piece],
     x: Any,
     before: Predictive,
     tolerance: float,
-) -> list[Row]:
-    """The longest beginning of the rows whose removal keeps the predictive mean within tolerance.
+) -> list[Piece]:
+    """The longest beginning of the list that keeps the predictive mean within tolerance.
 
-    It is found by bisection, for the change nearly always grows with the number of rows removed.
+    It is found by bisection, for the change nearly always grows with the number of pieces removed.
     The change of what is returned has been measured.
     """
 
     def fits(num: int) -> bool:
-        after = with_members(posterior, mask(members, off[:num])).predict(x)
+        after = with_members(posterior, mask(members, _rows(off[:num]))).predict(x)
         return mean_change(before, after) <= tolerance
 
     if fits(len(off)):
@@ -186,6 +194,19 @@ def _within(
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return off[:low]
+
+
+def _rows(pieces: list[Piece]) -> list[Row]:
+    return [row for piece in pieces for row in piece]
+
+
+def _warn_of_change(change: float) -> None:
+    warn(
+        f"What the prior switched off is not nothing: without it the predictive mean changes by up "
+        f"to {change:.2g} of its spread at these inputs. With tolerance={MUCH:g} less is removed, "
+        f"and it changes by no more than that.",
+        UserWarning,
+    )
 
 
 def _report(before: Posterior, after: Posterior, made: Compacted, x: np.ndarray | None) -> Report:
