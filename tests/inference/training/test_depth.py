@@ -14,7 +14,7 @@ KEY = jax.random.key(0)
 GAUSSIAN = sx.likelihoods.Gaussian()
 
 
-def model_of(depth, kind=sx.ADD, width=4):
+def model_of(depth, kind: type = sx.ADD, width=4):
     network = ResNet(4, "scalar", width, depth, key=KEY)
     return sx.Model(network, kind(sx.HalfCauchy(1.0)), GAUSSIAN)
 
