@@ -6,8 +6,8 @@
 
 A target is made of k residual tanh blocks of width 4 on 4 inputs. Each argument is one program, of
 all thirty targets or of those whose numbers are given. It writes to results/depth.json when it has
-ended, and several may run at the same time. Settings were chosen on other targets (seeds 100 to 103
-and 200 to 203).
+ended, and several may run at the same time. Settings were chosen on other targets (seeds 100 to
+103, 200 and 201).
 """
 
 import fcntl

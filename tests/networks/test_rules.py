@@ -292,7 +292,7 @@ def test_a_rule_without_outputs_is_told_when_they_are_asked_for():
     layer = Transposed(jax.random.normal(KEY, (3, 2)))
     try:
         sx.networks.register(Transposed, sx.networks.LayerRule(0, None, weight="kernel"))
-        with pytest.raises(ValueError, match=r"Scales by output on 'network': the rule for Trans"):
+        with pytest.raises(ValueError, match=r"Scales by output on 'network': a Trans"):
             sx.Model(layer, sx.ARD(sx.Bernoulli(0.5), by="output"), sx.likelihoods.Categorical(2))
     finally:
         del RULES[Transposed]

@@ -57,8 +57,9 @@ def check_outputs(network: PyTree, likelihood: Likelihood, example: Shaped) -> N
     shape = _output_shape(network, example)
     if shape is None:
         raise ValueError(
-            f"The network cannot be called on one example of shape {example.shape}. It must take "
-            f"one example and nothing else: no batch axis, no key, no state."
+            f"The network cannot be called on one example of shape {example.shape} and type "
+            f"{example.dtype}. It must take one example and nothing else: no batch axis, no key, "
+            f"no state. It says: {find_refusal(network, example) or 'no array comes out'}"
         )
     needed = likelihood.num_outputs
     if shape != (needed,) and not (needed == 1 and shape == ()):

@@ -92,9 +92,9 @@ def count_along(site: Site, along: Along) -> int:
     count = site.count(along)
     if count is None:
         raise ValueError(
-            f"Scales by {along} on {site.name!r}: the rule for {site.layer_type} does not say "
-            f"along which axis of the weight these lie. Give the rule {along}_axis=, or use "
-            f"by='unit'."
+            f"Scales by {along} on {site.name!r}: a {site.layer_type} has none, or its rule does "
+            f"not say along which axis of the weight they lie ({along}_axis=). Give this layer "
+            f"another prior by pattern: {{{site.name!r}: ARD(...), ...}}."
         )
     return count
 

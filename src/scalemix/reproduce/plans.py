@@ -68,7 +68,7 @@ class Plan:
         rate = (
             {}
             if self.learning_rate is None
-            else {"learning_rate": constant_schedule(self.learning_rate)}
+            else {"learning_rate": _constant_rate(self.learning_rate)}
         )
         return {
             "steps": self.steps_large if large else self.steps,
@@ -96,8 +96,10 @@ class Plan:
         return [(order[:cut], order[cut:]) for order in orders]
 
 
-# The same rate is the same function: methods are compared by it.
-constant_schedule = functools.cache(optax.constant_schedule)
+@functools.cache
+def _constant_rate(rate: float) -> Any:
+    """A constant rate. The same rate is the same function, by which methods are compared."""
+    return optax.constant_schedule(rate)
 
 
 # The paper's text gives neither steps nor rates. Its released code, which is for yacht alone, takes

@@ -209,7 +209,8 @@ def test_sample_weights_are_repetitions():
     ("arguments", "reason"),
     [
         ({"objective": "elbo"}, "objective must be one of lower_bound"),
-        ({"num_draws": 0}, "num_draws must be at least 1"),
+        ({"num_draws": 0}, "num_draws must be a positive whole number"),
+        ({"num_draws": 2.5}, "num_draws must be a positive whole number"),
         ({"noise_sharing": "none"}, "noise_sharing must be"),
         ({"objective": "pareto_smoothed"}, "10 are too few.*num_draws=21 or more"),
         ({"weighting": "none"}, "weighting must be"),

@@ -1,5 +1,7 @@
 """Networks that scalemix does not know: the file has the arrays, the caller the code."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -124,3 +126,40 @@ def test_keys_inside_a_network_are_refused(path):
         cases.posterior(
             eqx.tree_at(lambda n: n.model.network, noisy(network=Net()).networks, network)
         ).save(path)
+
+
+@pytest.mark.parametrize(
+    ("saved", "other", "says"),
+    [
+        (
+            lambda: eqx.nn.MLP(3, "scalar", 4, 1, key=KEY),
+            lambda: eqx.nn.MLP(3, "scalar", 4, 1, activation=jnp.tanh, key=KEY),
+            "'activation' is relu in the file and tanh in the network",
+        ),
+        (
+            lambda: Mixed(eqx.nn.MultiheadAttention(2, 4, key=KEY)),
+            lambda: Mixed(eqx.nn.MultiheadAttention(4, 4, key=KEY)),
+            "'mixer.num_heads' is 2 in the file and 4 in the network",
+        ),
+    ],
+)
+def test_a_network_with_the_same_arrays_and_other_settings_is_refused(saved, other, says, tmp_path):
+    shape = (3,) if "activation" in says else (2, 4)
+    likelihood = sx.likelihoods.Gaussian()
+    model = sx.Model(saved(), sx.ARD(sx.Bernoulli(0.9)), likelihood, example=jnp.ones(shape))
+    rng = np.random.default_rng(0)
+    method = sx.NoiseTraining(steps=1, num_draws=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        post = sx.fit(model, rng.normal(size=(9, *shape)), rng.normal(size=9), method, key=KEY)
+    post.save(tmp_path / "one")
+    sx.load(tmp_path / "one", network=saved())
+    with pytest.raises(ValueError, match=says):
+        sx.load(tmp_path / "one", network=other())
+
+
+class Mixed(eqx.Module):
+    mixer: eqx.nn.MultiheadAttention
+
+    def __call__(self, x):
+        return self.mixer(x, x, x)[0, 0]

@@ -13,6 +13,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._pareto import LEAST_DRAWS
 from scalemix._types import PyTree, Shaped
 from scalemix.data.batches import Batch, Data
+from scalemix.data.values import is_whole
 from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import OBJECTIVES, objective_value
 from scalemix.inference.training.reduction import Weighting, batch_sums
@@ -140,8 +141,8 @@ class NoiseTraining(Training):
             raise ValueError(
                 f"objective must be one of {', '.join(OBJECTIVES)}; got {self.objective!r}."
             )
-        if self.num_draws < 1:
-            raise ValueError(f"num_draws must be at least 1, got {self.num_draws}.")
+        if not (is_whole(self.num_draws) and self.num_draws > 0):
+            raise ValueError(f"num_draws must be a positive whole number, got {self.num_draws!r}.")
         if self.noise_sharing not in (None, *get_args(Sharing)):
             raise ValueError(
                 f"noise_sharing must be 'example', 'batch' or 'sequence', got "

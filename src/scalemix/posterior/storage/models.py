@@ -47,6 +47,8 @@ def read_model(
         if not all(jnp.issubdtype(shape.dtype, jnp.floating) for shape in like.values()):
             raise ValueError("its network holds whole numbers where weights must be.")
     skeletons.check(network, like, take(entry, "numbers", dict), facts)
+    # Files of earlier versions have none.
+    skeletons.check_settings(network, take({"settings": {}, **entry}, "settings", dict))
     own = skeletons.arrays_of(network)
     for name, array in stacked.items():
         check_finite(name, array, own[name])

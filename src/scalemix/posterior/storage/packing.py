@@ -41,6 +41,7 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
             "class": type(model.network).__name__,
             "build": described,
             "numbers": skeletons.numbers_of(model.network),
+            "settings": skeletons.settings_of(model.network),
             "arrays": arrays.put("network", skeletons.arrays_of(model.network)),
         },
         "frozen": list(model.frozen),

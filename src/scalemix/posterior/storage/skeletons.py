@@ -4,6 +4,7 @@ Of any other network a file knows only the names, shapes and types of its leaves
 it brings one of the same form.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -124,6 +125,43 @@ def numbers_of(network: PyTree) -> dict[str, str]:
     """The plain numbers that the network holds where others hold arrays, by name, as text."""
     numbers = _by_name(network, lambda leaf: isinstance(leaf, bool | int | float))
     return {name: repr(number) for name, number in numbers.items()}
+
+
+def settings_of(network: PyTree) -> dict[str, str]:
+    """What the network's parts say in their fields beside arrays, by name, as text.
+
+    These are plain values, such as a number of heads, and functions, which go by their names. Two
+    networks that differ in them may have the same arrays.
+    """
+    settings: dict[str, str] = {}
+
+    def visit(node: Any, name: str) -> None:
+        if isinstance(node, eqx.Module):
+            for field in dataclasses.fields(node):
+                visit(getattr(node, field.name, None), f"{name}.{field.name}")
+        elif isinstance(node, list | tuple):
+            for i, each in enumerate(node):
+                visit(each, f"{name}.{i}")
+        elif isinstance(node, dict):
+            for key, each in node.items():
+                visit(each, f"{name}.{key}")
+        elif isinstance(node, bool | int | str):
+            settings[name[1:]] = repr(node)
+        elif callable(node) and getattr(node, "__name__", "<lambda>") != "<lambda>":
+            settings[name[1:]] = node.__name__
+
+    visit(network, "")
+    return settings
+
+
+def check_settings(network: PyTree, settings: dict[str, Any]) -> None:
+    """Raise `ValueError` if the network differs in a setting that both it and the file have."""
+    for name, value in settings_of(network).items():
+        theirs = settings.get(name, value)
+        if theirs != value:
+            raise ValueError(
+                f"{name!r} is {str(theirs)[:60]} in the file and {value} in the network. {ADVICE}"
+            )
 
 
 def _by_name(network: PyTree, wanted: Callable[[Any], bool]) -> dict[str, Any]:
