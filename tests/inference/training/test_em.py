@@ -40,7 +40,7 @@ def site_bound(prior, mean, deviation, variances):
 
 def prior_on(layer, structure):
     (site,) = sx.networks.find_sites(layer)
-    return SitePrior(site, structure, layer)
+    return SitePrior(site, structure, site.weight(layer))
 
 
 @pytest.mark.parametrize("mixture", HYPERPRIORS, ids=lambda m: type(m).__name__)
