@@ -5,7 +5,8 @@ filters as (height, width, channels, outputs). It brings other convolutions into
 those inside of loops, which then take twenty times as long; all steps of training are in a loop.
 And a sum over a first axis of a few entries, such as a pair of draws, takes tens of times as long
 as adding them up one by one. Gradients have both, in an order that JAX chooses. So a function
-is traced, gradients and all, and these operations are replaced. Values stay the same, up to rounding.
+is traced, gradients and all, and these operations are replaced. Values stay the same, up to
+rounding.
 """
 
 from collections.abc import Callable
