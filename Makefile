@@ -4,7 +4,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-mcmc benchmark-uci benchmark-peers clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -38,6 +38,9 @@ benchmark-noise: $(STAMP)
 
 benchmark-em: $(STAMP)
 	$(BIN)/python benchmarks/em_speed.py
+
+benchmark-networks: $(STAMP)
+	$(BIN)/python benchmarks/networks.py
 
 benchmark-uci: $(STAMP)
 	$(BIN)/python benchmarks/uci_default.py

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._cpu import quick_on_cpu
 from scalemix._random import noise_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
@@ -62,16 +63,16 @@ def run_chunk(
             state, arrays, which, rows, num_data, totals, keys
         )
 
+    quick, shapes = quick_on_cpu(steps, state, jnp.int32(0))
+
     def body(i: Array, carry):
         state, objectives, log_likelihoods, _ = carry
-        state, objective, log_likelihood, recorded = steps(state, i)
+        state, objective, log_likelihood, recorded = quick(state, i)
         objectives = objectives.at[:, i].set(objective.astype(objectives.dtype))
         log_likelihoods = log_likelihoods.at[:, i].set(log_likelihood.astype(objectives.dtype))
         return state, objectives, log_likelihoods, recorded
 
-    blank = jax.tree.map(
-        lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), jax.eval_shape(steps, state, 0).recorded
-    )
+    blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes.recorded)
     zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
     end = jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
     numbers = jax.tree.leaves(eqx.filter(end[0], eqx.is_inexact_array))

@@ -1,0 +1,55 @@
+"""Operations that are replaced by quicker ones: the same values, in loops and gradients too."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from scalemix._cpu import quick_on_cpu
+
+
+def convolve(weight, data, **options):
+    return jax.lax.conv_general_dilated(data, weight, (1, 1), "SAME", **options)
+
+
+def in_loop(weight, data):
+    def step(data, _):
+        return jnp.tanh(convolve(weight, data)), None
+
+    return jax.lax.scan(step, data, length=2)[0].sum()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w, x: convolve(w, x),
+        lambda w, x: jax.lax.conv_general_dilated(x, w, (2, 1), [(0, 1), (2, 0)], (1, 2), (2, 1)),
+        jax.grad(in_loop, argnums=(0, 1)),
+        lambda w, x: jax.lax.cond(x[0, 0, 0, 0] > 0, convolve, lambda w, x: -x, w, x),
+        # Grouped ones are left as they are.
+        lambda w, x: convolve(w[:, :1], x, feature_group_count=3),
+        lambda w, x: {"few": x.sum(axis=0), "all": x.sum(), "last": x.sum(axis=-1)},
+    ],
+)
+def test_values_stay_the_same(function):
+    first, second = jax.random.split(jax.random.key(0))
+    weight = jax.random.normal(first, (3, 3, 2, 3))
+    data = jax.random.normal(second, (2, 3, 5, 6))
+    quick, shapes = quick_on_cpu(function, weight, data)
+    expected = function(weight, data)
+    assert jax.tree.structure(shapes) == jax.tree.structure(expected)
+    for got, wanted in zip(
+        jax.tree.leaves(quick(weight, data)), jax.tree.leaves(expected), strict=True
+    ):
+        assert got.dtype == wanted.dtype
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_convolution_in_a_loop_has_its_channels_last():
+    weight, data = jnp.ones((3, 3, 2, 3)), jnp.ones((2, 3, 5, 6))
+    slope = jax.grad(in_loop, argnums=(0, 1))
+    quick, _ = quick_on_cpu(slope, weight, data)
+    text = jax.jit(quick).lower(weight, data).as_text()
+    lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
+    assert lines
+    assert all("[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]" in line for line in lines)
