@@ -30,12 +30,31 @@ def quick_on_cpu(
 ) -> tuple[Callable[..., PyTree], PyTree]:
     """The function for arguments like these, its operations replaced; and its outputs' shapes."""
     closed, shape = jax.make_jaxpr(function, return_shape=True)(*arguments)
-    run = jaxpr_as_fun(_replaced(closed))
+    # Networks without convolutions have nothing to gain that would be worth tracing them again.
+    run = jaxpr_as_fun(_replaced(closed) if _convolves(closed) else closed)
 
     def quick(*arguments: PyTree) -> PyTree:
         return jax.tree.unflatten(jax.tree.structure(shape), run(*jax.tree.leaves(arguments)))
 
     return quick, shape
+
+
+def _convolves(closed: ClosedJaxpr) -> bool:
+    return any(
+        equation.primitive.name == "conv_general_dilated"
+        or any(map(_convolves, _parts(equation.params)))
+        for equation in closed.jaxpr.eqns
+    )
+
+
+def _parts(parameters: dict[str, Any]) -> list[ClosedJaxpr]:
+    """The functions that an operation contains."""
+    flat = [
+        part
+        for value in parameters.values()
+        for part in (value if isinstance(value, tuple) else (value,))
+    ]
+    return [part for part in flat if isinstance(part, ClosedJaxpr)]
 
 
 def _replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
