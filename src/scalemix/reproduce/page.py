@@ -74,7 +74,7 @@ def _legend(in_the_papers_way: bool) -> str:
     if in_the_papers_way:
         return (
             "An entry is a mean ± its standard deviation over splits. After the slash stands the "
-            "paper's number, with a tick if it is reached. lower_bound is compared with the column "
+            "paper's number, with a tick if ours is no worse. lower_bound is compared with the column "
             "that the paper prints, of Gal and Ghahramani, and may be worse by two standard "
             "errors of both numbers together. The others may be worse by the paper's deviation "
             "over splits, once."
