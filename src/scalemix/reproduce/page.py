@@ -74,15 +74,15 @@ def _legend(in_the_papers_way: bool) -> str:
     if in_the_papers_way:
         return (
             "An entry is a mean ± its standard deviation over splits. After the slash stands the "
-            "paper's number, with a tick if ours is no worse. lower_bound is compared with the column "
-            "that the paper prints, of Gal and Ghahramani, and may be worse by two standard "
+            "paper's number, with a tick if ours is no worse. lower_bound is compared with the "
+            "column that the paper prints, of Gal and Ghahramani, and may be worse by two standard "
             "errors of both numbers together. The others may be worse by the paper's deviation "
             "over splits, once."
         )
     return (
         "An entry is a mean, with its standard error over splits in brackets. After the slash "
-        "stands the published number, with its error where that is known, and a tick if it is "
-        "reached. lower_bound is compared with the grid-searched MC dropout of 2018 (Mukhoti and "
+        "stands the published number, with its error where that is known, and a tick if ours is "
+        "no worse. lower_bound is compared with the grid-searched MC dropout of 2018 (Mukhoti and "
         "others), and may be worse by two standard errors of both numbers together. The others are "
         "compared with the paper, and may be worse by its deviation over splits, once. Columns "
         '"as printed" are what the paper has from others. Table 1\'s lower bound there is the '
