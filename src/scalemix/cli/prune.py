@@ -11,7 +11,6 @@ import typer
 from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.models import as_input_errors, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet
-from scalemix.posterior.pruning.prune import MUCH
 from scalemix.tables import InputError, read_table
 
 
@@ -44,6 +43,9 @@ def prune(
 
     The new file has no figures: `scalemix evaluate` measures it on a table.
     """
+    # Help comes without JAX.
+    from scalemix.posterior.pruning.prune import MUCH
+
     terminal = Terminal(quiet=quiet, as_json=as_json)
     check_output(output, model, data)
     if tolerance is not None and data is None:

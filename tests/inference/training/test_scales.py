@@ -26,7 +26,7 @@ RNG = np.random.default_rng(0)
 
 def prior_on(layer, structure):
     (site,) = sx.networks.find_sites(layer)
-    return SitePrior(site, structure, layer)
+    return SitePrior(site, structure, site.weight(layer))
 
 
 def site_bound(prior, mean, deviation, variances):
