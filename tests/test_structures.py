@@ -61,7 +61,7 @@ def test_scales_may_go_by_output():
         for by in get_args(By):
             assert by in GROUPS
             assert by in structure(MIXTURE, by=by).groups
-        with pytest.raises(ValueError, match="by must be one of .*'filter'"):
+        with pytest.raises(ValueError, match=r"by must be one of .*'filter'"):
             structure(MIXTURE, by="filter")
 
 
