@@ -72,6 +72,8 @@ def names(tmp_path_factory):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_print_what_they_show(name, names, tmp_path, monkeypatch):
+    if "import nnx" in EXAMPLES[name]:
+        pytest.importorskip("flax", reason="the example needs Flax: pip install flax")
     monkeypatch.setenv("MPLBACKEND", "Agg")
     example = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(names), name, name, 0)
     said: list[str] = []

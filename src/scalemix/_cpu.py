@@ -14,9 +14,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import ClosedJaxpr, JaxprEqn, Literal, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, JaxprEqn, jaxpr_as_fun
 from jaxtyping import Array
 
+from scalemix._jaxprs import bind, run_operations
 from scalemix._types import PyTree
 
 # The operations whose parts are functions that run as they stand.
@@ -58,39 +59,22 @@ def _parts(parameters: dict[str, Any]) -> list[ClosedJaxpr]:
 
 
 def _replaced(closed: ClosedJaxpr) -> ClosedJaxpr:
-    jaxpr = closed.jaxpr
-
     def run(*arguments: Array) -> list[Array]:
-        known: dict[Any, Array] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
-        known.update(zip(jaxpr.invars, arguments, strict=True))
-
-        def read(atom: Any) -> Array:
-            return atom.val if isinstance(atom, Literal) else known[atom]
-
-        for equation in jaxpr.eqns:
-            inputs = [read(atom) for atom in equation.invars]
-            known.update(zip(equation.outvars, _run(equation, inputs), strict=True))
-        return [read(atom) for atom in jaxpr.outvars]
+        return run_operations(closed.jaxpr, closed.consts, arguments, _operate)
 
     return jax.make_jaxpr(run)(*closed.in_avals)
 
 
-def _run(equation: JaxprEqn, inputs: list[Array]) -> list[Array]:
-    quick = RULES[equation.primitive.name](equation) if equation.primitive.name in RULES else None
-    if quick is not None:
-        as_it_is = lambda *inputs: _bind(equation, inputs)[0]  # noqa: E731
-        return [jax.lax.platform_dependent(*inputs, cpu=quick, default=as_it_is)]
-    return _bind(equation, inputs)
-
-
-def _bind(equation: JaxprEqn, inputs: Any) -> list[Array]:
-    parameters = equation.params
-    if equation.primitive.name in CONTAINERS:
-        parameters = {name: _replaced_parts(value) for name, value in parameters.items()}
-    parameters = equation.primitive.get_bind_params(parameters)
-    with equation.ctx.manager:
-        outputs = equation.primitive.bind(*inputs, **parameters)
-    return list(outputs) if equation.primitive.multiple_results else [outputs]
+def _operate(equation: JaxprEqn, inputs: list[Array]) -> list[Array]:
+    name = equation.primitive.name
+    if name in CONTAINERS:
+        inner = {key: _replaced_parts(value) for key, value in equation.params.items()}
+        return bind(equation, inputs, **inner)
+    quick = RULES[name](equation) if name in RULES else None
+    if quick is None:
+        return bind(equation, inputs)
+    as_it_is = lambda *inputs: bind(equation, inputs)[0]  # noqa: E731
+    return [jax.lax.platform_dependent(*inputs, cpu=quick, default=as_it_is)]
 
 
 def _replaced_parts(value: Any) -> Any:

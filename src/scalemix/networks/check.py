@@ -7,15 +7,16 @@ import numpy as np
 from jaxtyping import Array
 
 from scalemix.networks.placing import expand_scales, put_weights
+from scalemix.networks.readers import find_products
 from scalemix.networks.sites import find_sites, path_name
 
 
 def check_rule(layer: Any, x: Array) -> None:
     """Raise `ValueError` unless the rule of a layer's type holds for this layer and input.
 
-    Scaling the rows of the weight must give the same output as scaling the units of the input. A
-    rule that takes outputs for rows fails. Of a layer with several weights, each row is only
-    checked to be one.
+    Wherever the layer multiplies data by a weight, it must sum over the weight's rows: a rule that
+    takes outputs for rows fails. Of a layer with one weight, scaling its rows must also give the
+    same output as scaling the units of the input.
 
     Parameters
     ----------
@@ -37,14 +38,20 @@ def check_rule(layer: Any, x: Array) -> None:
     if not sites or sites[0].path:
         raise ValueError(f"No rule is registered for {type(layer).__name__}.")
     site, *others = sites
-    if others:
-        return
     units = x.shape[:1] or (1,)
-    if units != (site.num_rows,):
+    if not others and units != (site.num_rows,):
         raise ValueError(
             f"The rule for {site.layer_type} finds {site.num_rows} rows in "
             f"{path_name(site.rule.path)!r}, and the input has {units[0]} units. Check row_axis."
         )
+    for met in find_products(layer, sites, x):
+        if not met.over_rows:
+            raise ValueError(
+                f"The rule for {met.site.layer_type}: the layer multiplies data by "
+                f"{path_name(met.site.rule.path)!r} and does not sum over its rows. Check row_axis."
+            )
+    if others:
+        return
     scales = jax.random.uniform(jax.random.key(0), units, x.dtype, 0.5, 2.0)
     weight = site.weight(layer) * expand_scales(site, {"unit": scales}, scales.dtype)
     by_weight = put_weights(layer, sites, {site.name: weight})(x)

@@ -11,9 +11,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Jaxpr, JaxprEqn, Literal
+from jax.extend.core import Jaxpr, JaxprEqn
 from jaxtyping import Array
 
+from scalemix._jaxprs import bind, run_operations
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, Probe, Product, Term, along
 
@@ -45,29 +46,14 @@ def _value(value: Value) -> Array:
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Value], arguments: Sequence[Value]) -> list[Value]:
-    known: dict[Any, Value] = {}
-    known.update(zip(jaxpr.constvars, consts, strict=True))
-    known.update(zip(jaxpr.invars, arguments, strict=True))
-
-    def read(atom: Any) -> Value:
-        return atom.val if isinstance(atom, Literal) else known[atom]
-
-    for equation in jaxpr.eqns:
-        inputs = [read(atom) for atom in equation.invars]
-        outputs = None
-        if any(map(_is_deferred, inputs)) and equation.primitive.name in RULES:
-            outputs = RULES[equation.primitive.name](equation, inputs)
-        if outputs is None:
-            outputs = _bind(equation, [_value(value) for value in inputs])
-        known.update(zip(equation.outvars, outputs, strict=True))
-    return [read(atom) for atom in jaxpr.outvars]
+    return run_operations(jaxpr, consts, arguments, _operate)
 
 
-def _bind(equation: JaxprEqn, inputs: Sequence[Array]) -> list[Array]:
-    parameters = equation.primitive.get_bind_params(equation.params)
-    with equation.ctx.manager:
-        outputs = equation.primitive.bind(*inputs, **parameters)
-    return list(outputs) if equation.primitive.multiple_results else [outputs]
+def _operate(equation: JaxprEqn, inputs: list[Value]) -> Sequence[Value]:
+    outputs = None
+    if any(map(_is_deferred, inputs)) and equation.primitive.name in RULES:
+        outputs = RULES[equation.primitive.name](equation, inputs)
+    return bind(equation, [_value(value) for value in inputs]) if outputs is None else outputs
 
 
 def _transpose(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
@@ -100,7 +86,7 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     free = (left, right)[1 - which]
 
     def multiply(weight: Array, data: Array) -> Array:
-        return _bind(equation, [weight, data] if which == 0 else [data, weight])[0]
+        return bind(equation, [weight, data] if which == 0 else [data, weight])[0]
 
     product = Product(
         multiply,
@@ -122,7 +108,7 @@ def _convolve(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     batch, _, *space = places.out_spec
 
     def multiply(weight: Array, data: Array) -> Array:
-        return _bind(equation, [data, weight])[0]
+        return bind(equation, [data, weight])[0]
 
     product = Product(
         multiply,
@@ -204,7 +190,7 @@ def _dynamic_slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | Non
             axis: jax.lax.dynamic_slice(factor, [starts[axis]], [sizes[axis]])
             for axis, factor in term.factors.items()
         }
-        return Term(_bind(equation, [term.base, *starts])[0], factors)
+        return Term(bind(equation, [term.base, *starts])[0], factors)
 
     return [whole.map(part)]
 
@@ -222,7 +208,7 @@ def _slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
             axis: factor[starts[axis] : limits[axis] : strides[axis] if strides else 1]
             for axis, factor in term.factors.items()
         }
-        return Term(_bind(equation, [term.base])[0], factors)
+        return Term(bind(equation, [term.base])[0], factors)
 
     return [whole.map(part)]
 
@@ -240,7 +226,7 @@ def _squeeze(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
                 base = base * along(term.factors[axis], axis, base.ndim)
         left = {axis: factor for axis, factor in term.factors.items() if axis not in gone}
         places = {axis: axis - sum(other < axis for other in gone) for axis in left}
-        return Term(base, left).move(_bind(equation, [base])[0], places)
+        return Term(base, left).move(bind(equation, [base])[0], places)
 
     return [whole.map(squeezed)]
 
@@ -257,7 +243,7 @@ def _gather(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     kept = [axis for axis in range(len(shape)) if axis not in numbers.collapsed_slice_dims]
 
     def taken(term: Term) -> Array:
-        output = _bind(equation, [term.base, places])[0]
+        output = bind(equation, [term.base, places])[0]
         for axis, factor in term.factors.items():
             if axis in whole and axis in kept:
                 place = numbers.offset_dims[kept.index(axis)]
@@ -265,9 +251,8 @@ def _gather(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
                 continue
             # Entries of an axis of which parts are taken have their factors taken along.
             small = tuple(1 if other in whole else size for other, size in enumerate(sizes))
-            parameters = dict(equation.params, slice_sizes=small)
-            alone = equation.primitive.bind(along(factor, axis, len(shape)), places, **parameters)
-            output = output * alone
+            alone = along(factor, axis, len(shape))
+            output = output * bind(equation, [alone, places], slice_sizes=small)[0]
         return output
 
     first, *rest = map(taken, table.terms)

@@ -42,9 +42,9 @@ def from_nnx(module: Any, *, rules: Sequence[PathRule] | None = None) -> Functio
 
     Examples
     --------
-    >>> from flax import nnx  # doctest: +SKIP
-    >>> net = sx.networks.from_nnx(nnx.Linear(8, 1, rngs=nnx.Rngs(0)))  # doctest: +SKIP
-    >>> sx.Model(net, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian())  # doctest: +SKIP
+    >>> from flax import nnx
+    >>> net = sx.networks.from_nnx(nnx.Linear(8, 1, rngs=nnx.Rngs(0)))
+    >>> sx.Model(net, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian())
     Model(FunctionNetwork, ARD on 1 sites, Gaussian)
     """
     nnx = _import_nnx()

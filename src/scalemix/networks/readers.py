@@ -1,7 +1,7 @@
 """Finds the weights that the network's input meets, and those that its output is read from."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,23 +31,9 @@ def input_sites(
     names: list[str] = []
 
     def run(x: Array) -> list[Array]:
-        met: list[Array] = []
-
-        def note(site: Site, use: Use | None) -> None:
-            row = site.axis("row")
-            assert row is not None
-            if use and use.axes.index(site.num_stacked + row) in use.product.summed:
-                names.append(site.name)
-                met.append(use.product.data)
-
-        probes = {
-            site.name: Probe(
-                jnp.zeros_like(site.weight(network)), lambda use, site=site: note(site, use)
-            )
-            for site in sites
-        }
-        run_with_weights(network, sites, probes, x)
-        return met
+        met = [each for each in find_products(network, sites, x) if each.over_rows]
+        names.extend(each.site.name for each in met)
+        return [each.data for each in met]
 
     if example is None or (traced := _traced(run, example)) is None:
         return ()
@@ -57,6 +43,36 @@ def input_sites(
         if _origin(traced, data) is traced.invars[0]
     }
     return tuple(site for site in sites if site.name in readers)
+
+
+class Met(NamedTuple):
+    """A product of a site's weight with data."""
+
+    site: Site
+    over_rows: bool
+    """Whether it sums over the rows of the weight."""
+    data: Array
+
+
+def find_products(network: PyTree, sites: tuple[Site, ...], x: Array) -> list[Met]:
+    """The products of weights with data when the network is called; not those in loops."""
+    met: list[Met] = []
+
+    def note(site: Site, use: Use | None) -> None:
+        row = site.axis("row")
+        assert row is not None
+        if use:
+            over_rows = use.axes.index(site.num_stacked + row) in use.product.summed
+            met.append(Met(site, over_rows, use.product.data))
+
+    probes = {
+        site.name: Probe(
+            jnp.zeros_like(site.weight(network)), lambda use, site=site: note(site, use)
+        )
+        for site in sites
+    }
+    run_with_weights(network, sites, probes, x)
+    return met
 
 
 def output_sites(
