@@ -451,16 +451,16 @@ def test_each_guess_at_the_input_is_made_once():
 def test_the_network_says_what_it_refuses():
     model = mlp_model(sx.ARD(sx.HalfCauchy(1.0)))
     assert model.dtype == np.float32
-    assert model.refusal((3,), np.float64) is None
-    assert "4" in (model.refusal((4,), np.float32) or "")
+    assert model.refusal(jax.ShapeDtypeStruct((3,), np.float32)) is None
+    assert "4" in (model.refusal(jax.ShapeDtypeStruct((4,), np.float32)) or "")
     table = sx.Model(
         eqx.nn.Sequential([eqx.nn.Embedding(5, 3, key=KEY), eqx.nn.Linear(3, "scalar", key=KEY)]),
         sx.ARD(sx.HalfCauchy(1.0)),
         GAUSSIAN,
         example=jnp.int32(2),
     )
-    assert table.refusal((), np.int64) is None
-    assert table.refusal((), np.float32) is not None
+    assert table.refusal(jax.ShapeDtypeStruct((), np.int32)) is None
+    assert table.refusal(jax.ShapeDtypeStruct((), np.float32)) is not None
 
 
 def test_frozen_layers_that_read_the_input_are_named():

@@ -34,18 +34,20 @@ class Batch(NamedTuple):
     """That average; `None` stands for the weight of these rows, as if there were no others."""
 
 
-def stack(sets: Sequence[Data]) -> Data:
+def stack(sets: Sequence[Data], *, exact: bool = False) -> Data:
     """Several data sets on a leading axis, padded to one length with rows of weight zero.
 
-    There are few such lengths, so that another fold of the same data needs no other program.
+    There are few such lengths, so that another fold of the same data needs no other program; unless
+    it must be exactly that of the longest.
     """
-    longest = round_up(max(len(data.y) for data in sets))
+    longest = max(len(data.y) for data in sets)
+    longest = longest if exact else round_up(longest)
 
     def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:
         widths = [[(0, longest - len(a))] + [(0, 0)] * (a.ndim - 1) for a in arrays]
         return np.stack([np.pad(a, width) for a, width in zip(arrays, widths, strict=True)])
 
-    return Data(*(padded(arrays) for arrays in zip(*sets, strict=True)))
+    return jax.tree.map(lambda *arrays: padded(arrays), *sets)
 
 
 def round_up(num_rows: int) -> int:

@@ -6,10 +6,12 @@ and only then cast to that of the network.
 
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from scalemix.data.reader import Reader
+from scalemix.data.rows import Inputs, are_several, path_in_words, row_like
 from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.data.values import as_numbers, check_finite, first_place, within
 from scalemix.likelihoods import Likelihood
@@ -18,25 +20,22 @@ from scalemix.likelihoods import Likelihood
 MOST_COUNTED = 2**31 - 1
 
 
-def check_inputs(x: Any, reader: Reader) -> np.ndarray:
-    """Inputs as an array that the reader's network takes row by row, or a `ValueError`.
+def check_inputs(x: Any, reader: Reader) -> Inputs:
+    """Inputs as arrays that the reader's network takes row by row, or a `ValueError`.
 
     A table stays as precise as it came: `inputs_as_seen` centres it before it is cast.
     """
+    if are_several(x):
+        return _check_several(x, reader)
     _refuse_text_columns(x)
     x = as_numbers("x", x)
     if x.ndim == 0:
         raise ValueError("x must hold examples along its first axis, got a single number.")
     # Whole numbers are measurements, unless the network takes nothing else (an embedding).
-    problem = reader.refusal(x.shape[1:], reader.dtype)
+    problem = reader.refusal(row_like(x, reader.dtype))
     if problem is not None:
-        if x.dtype.kind in "iu" and reader.refusal(x.shape[1:], x.dtype) is None:
-            if not within(x, MOST_COUNTED):
-                raise ValueError(
-                    f"x is a whole number beyond {MOST_COUNTED:,} at "
-                    f"{first_place(np.abs(x.astype(np.float64)) > MOST_COUNTED)}. Number them "
-                    f"from 0."
-                )
+        if x.dtype.kind in "iu" and reader.refusal(row_like(x)) is None:
+            check_counted("x", x)
             return x
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
@@ -48,14 +47,71 @@ def check_inputs(x: Any, reader: Reader) -> np.ndarray:
     return _cast_unscaled(x, reader.dtype)
 
 
+def _check_several(x: Any, reader: Reader) -> Inputs:
+    """The same of several inputs, which are never scaled."""
+
+    def as_array(path: Any, part: Any) -> np.ndarray:
+        name = path_in_words(path)
+        array = as_numbers(name, part)
+        if array.ndim == 0:
+            raise ValueError(f"{name} must hold examples along its first axis, got one number.")
+        return array
+
+    # A list is an array in the making.
+    x = jax.tree_util.tree_map_with_path(as_array, x, is_leaf=lambda part: not are_several(part))
+    lengths = {
+        path_in_words(path): len(part) for path, part in jax.tree_util.tree_leaves_with_path(x)
+    }
+    if len(set(lengths.values())) != 1:
+        told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
+        raise ValueError(f"All inputs must have as many rows: {told or 'x is empty'}.")
+
+    def seen(path: Any, part: np.ndarray, whole: bool) -> np.ndarray:
+        name = path_in_words(path)
+        if whole and part.dtype.kind in "iu":
+            check_counted(name, part)
+            return part
+        check_finite(name, part)
+        return _cast_unscaled(part, reader.dtype, name)
+
+    x = jax.tree_util.tree_map_with_path(seen, x, _whole_parts(x, reader))
+    if (problem := reader.refusal(row_like(x))) is not None:
+        shapes = ", ".join(
+            f"{path_in_words(path)}: {part.shape[1:]}"
+            for path, part in jax.tree_util.tree_leaves_with_path(x)
+        )
+        raise ValueError(
+            f"The network does not take an example of the shapes {shapes}. It says: {problem}"
+        )
+    return x
+
+
+def _whole_parts(x: Inputs, reader: Reader) -> Any:
+    """Which of several inputs are whole numbers to the network, and not measurements."""
+    if reader.refusal(row_like(x, reader.dtype)) is None:
+        return jax.tree.map(lambda _: False, x)
+    if jax.tree.structure(reader.example) != jax.tree.structure(x):
+        return jax.tree.map(lambda _: True, x)
+    return jax.tree.map(lambda like: not jnp.issubdtype(like.dtype, jnp.inexact), reader.example)
+
+
+def check_counted(name: str, values: np.ndarray) -> None:
+    """Raise `ValueError` if a whole number is too large to be held as one."""
+    if not within(values, MOST_COUNTED):
+        raise ValueError(
+            f"{name} is a whole number beyond {MOST_COUNTED:,} at "
+            f"{first_place(np.abs(values.astype(np.float64)) > MOST_COUNTED)}. Number them from 0."
+        )
+
+
 def inputs_as_seen(
-    x: np.ndarray, reader: Reader, scaling: Scaling, rows: np.ndarray | None = None
-) -> np.ndarray:
+    x: Inputs, reader: Reader, scaling: Scaling, rows: np.ndarray | None = None
+) -> Inputs:
     """Inputs that `check_inputs` gave, as the network sees them, or a `ValueError`.
 
     `rows` are their numbers in the data that they are a part of.
     """
-    if x.dtype.kind in "iu":
+    if are_several(x) or x.dtype.kind in "iu":
         return x
     if not scaling.x_mean.size:
         return _cast_unscaled(x, reader.dtype)
@@ -128,12 +184,12 @@ def _refuse_text_columns(x: Any) -> None:
             )
 
 
-def _cast_unscaled(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+def _cast_unscaled(x: np.ndarray, dtype: np.dtype, name: str = "x") -> np.ndarray:
     with np.errstate(over="ignore"):
         seen = x.astype(dtype)
     if not within(seen, float(jnp.finfo(dtype).max)):
         raise ValueError(
-            f"x is too large a number for {dtype} at {first_place(~np.isfinite(seen))}, and is not "
-            f"standardised. Divide it by a constant first."
+            f"{name} is too large a number for {dtype} at {first_place(~np.isfinite(seen))}, and "
+            f"is not standardised. Divide it by a constant first."
         )
     return seen

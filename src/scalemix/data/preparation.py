@@ -12,6 +12,7 @@ from scalemix._warnings import warn
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
 from scalemix.data.reader import Reader
+from scalemix.data.rows import are_several, num_rows, row_like, take_rows
 from scalemix.data.scaling import Scaling, find_scaling
 from scalemix.data.values import check_weights
 from scalemix.likelihoods import Likelihood
@@ -53,17 +54,17 @@ def prepare(
         raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
     x = check_inputs(x, reader)
     y = check_targets(y, reader.likelihood)
-    if len(y) != len(x):
-        raise ValueError(f"x has {len(x)} rows and y has {len(y)}.")
-    if len(x) == 0:
+    if len(y) != num_rows(x):
+        raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
+    if len(y) == 0:
         raise ValueError("There are no data: x has no rows.")
     weight = check_weights(weight, len(y))
     dtype = reader.dtype
     rows = np.flatnonzero(weight >= jnp.finfo(dtype).tiny)
     if len(rows) < len(y):
-        x, y, weight = x[rows], y[rows], weight[rows]
+        x, y, weight = take_rows((x, y, weight), rows)
     real = reader.likelihood.continuous_units
-    table = x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
+    table = not are_several(x) and x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
     inputs = table and standardize is True
     scaling = find_scaling(x, y, weight, inputs=inputs, targets=bool(standardize) and real)
     if inputs:
@@ -77,7 +78,7 @@ def prepare(
 
 def _warn_of_frozen_readers(reader: Reader, x: np.ndarray) -> None:
     """Warn if a frozen layer, trained on a table as it is, would now see it standardised."""
-    frozen = reader.frozen_readers(jax.ShapeDtypeStruct(x.shape[1:], reader.dtype))
+    frozen = reader.frozen_readers(row_like(x, reader.dtype))
     if frozen:
         warn(
             f"{frozen[0]!r} is frozen and reads x, whose columns are standardised first. If it was "
@@ -129,4 +130,4 @@ def hold_out(data: Data, fraction: float, key: PRNGKeyArray) -> tuple[Data, Data
         raise ValueError(f"validation_fraction={fraction} of {num} rows leaves a part empty.")
     order = np.asarray(jax.random.permutation(key, num)) if num_held else np.arange(num)
     held, kept = np.sort(order[:num_held]), np.sort(order[num_held:])
-    return Data(*(a[kept] for a in data)), Data(*(a[held] for a in data))
+    return take_rows(data, kept), take_rows(data, held)

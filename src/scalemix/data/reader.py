@@ -4,7 +4,7 @@ from typing import Protocol
 
 import numpy as np
 
-from scalemix._types import Shaped
+from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
 
 
@@ -21,10 +21,15 @@ class Reader(Protocol):
         """The type of number that the network computes in."""
         ...
 
-    def refusal(self, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
-        """What the network says against an example of this shape and type, if anything."""
+    @property
+    def example(self) -> PyTree:
+        """The shapes and types of one example, where they are known."""
         ...
 
-    def frozen_readers(self, example: Shaped) -> list[str]:
+    def refusal(self, example: PyTree) -> str | None:
+        """What the network says against an example of these shapes and types, if anything."""
+        ...
+
+    def frozen_readers(self, example: PyTree) -> list[str]:
         """The names of frozen layers that read such an example as it is."""
         ...

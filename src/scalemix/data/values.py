@@ -35,6 +35,8 @@ def as_numbers(name: str, values: Any, advice: str = "") -> np.ndarray:
     """The values as an array of real numbers, or a `ValueError`."""
     refuse_masked(name, values)
     values = np.asarray(values)
+    if values.dtype.name == "bfloat16":
+        values = values.astype(np.float32)
     if values.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be real numbers, got the type {values.dtype}.{advice}")
     return values

@@ -20,8 +20,8 @@ def fingerprint(
         "method": digest(type(method), "method"),
         **_settings(method),
         "model": digest(model, "model"),
-        "data": arrays_digest([*data, num_rows, sets]),
-        "held-out data": arrays_digest([] if held_out is None else list(held_out)),
+        "data": arrays_digest([*jax.tree.leaves(data), num_rows, sets]),
+        "held-out data": arrays_digest(jax.tree.leaves(held_out)),
         "key": arrays_digest([jax.random.key_data(keys)]),
     }
 

@@ -1,9 +1,9 @@
 """Puts a model together again from its parts."""
 
-from scalemix._types import PyTree, Shaped
+from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import check_groups
-from scalemix.model.inputs import check_outputs, find_input
+from scalemix.model.inputs import check_outputs, example_parts, find_input
 from scalemix.model.model import Model
 from scalemix.networks.sites import find_sites, path_name
 from scalemix.structures import Structure
@@ -14,7 +14,7 @@ def assemble(
     structures: dict[str, Structure],
     likelihood: Likelihood,
     *,
-    example: Shaped | None = None,
+    example: PyTree = None,
     frozen: tuple[str, ...] = (),
 ) -> Model:
     """A model from the parts of one that was checked before, such as those that a file holds.
@@ -41,7 +41,8 @@ def assemble(
     under = tuple(site for site in sites if site.name in structures)
     parts = {
         "network": network, "structures": structures, "likelihood": likelihood, "sites": under,
-        "example": input_like if example is None else example, "frozen": frozen,
+        "example_parts": example_parts(input_like if example is None else example),
+        "frozen": frozen,
     }  # fmt: skip
     for name, part in parts.items():
         object.__setattr__(model, name, part)

@@ -2,12 +2,10 @@
 
 from typing import NamedTuple
 
-from jaxtyping import Array
-
-from scalemix._types import PyTree, Shaped
+from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior, assign, check_groups, check_parameters
-from scalemix.model.inputs import check_outputs, find_input
+from scalemix.model.inputs import ExampleParts, check_outputs, example_parts, find_input
 from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
 from scalemix.networks.nnx import flax_advice
 from scalemix.networks.paths import bypassed_sites
@@ -20,7 +18,7 @@ class Parts(NamedTuple):
 
     structures: dict[str, Structure]
     sites: tuple[Site, ...]
-    example: Shaped | None
+    example: ExampleParts
     frozen: tuple[str, ...]
 
 
@@ -28,7 +26,7 @@ def find_parts(
     network: PyTree,
     prior: Prior,
     likelihood: Likelihood,
-    example: Array | None,
+    example: PyTree,
     frozen: Frozen | None,
 ) -> Parts:
     """The structure of each site, the sites under the prior, an input, and what is frozen.
@@ -36,7 +34,9 @@ def find_parts(
     `ValueError` if something does not fit.
     """
     if not callable(network):
-        raise ValueError(f"network must be callable on one example; got {type(network)}.")
+        raise ValueError(
+            f"network must be callable on one example, or come with call=; got {type(network)}."
+        )
     if advice := flax_advice(network):
         raise ValueError(advice)
     if not isinstance(likelihood, Likelihood):
@@ -70,4 +70,4 @@ def find_parts(
     check_parameters(structures)
     check_groups(structures, sites)
     under = tuple(site for site in sites if site.name in structures)
-    return Parts(structures, under, input_like, names)
+    return Parts(structures, under, example_parts(input_like), names)

@@ -9,6 +9,7 @@ import jax
 from scalemix._text import text_table
 from scalemix._types import PyTree
 from scalemix.model.site_prior import SitePrior
+from scalemix.networks.calling import with_state
 from scalemix.networks.sites import path_name
 
 
@@ -71,7 +72,7 @@ def describe(
 ) -> Description:
     """The table of sites, the parameters that carry no prior, and those that do not learn."""
     known = {path_name(prior.site.weight_path) for prior in priors} | {*frozen}
-    leaves, _ = jax.tree_util.tree_flatten_with_path(network)
+    leaves, _ = jax.tree_util.tree_flatten_with_path(with_state(network, None))
     names = [path_name(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
     return Description(
         rows=tuple(map(_row, priors)),

@@ -1,24 +1,26 @@
 """What a network takes and what it puts out, found by tracing it."""
 
+from typing import Any, NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
-from scalemix.networks.sites import Site
+from scalemix.networks.sites import Site, path_name
 
 
-def find_input(network: PyTree, sites: tuple[Site, ...], example: Shaped | None) -> Shaped | None:
-    """One input of the network, in the precision of its weights; `None` if none can be found."""
+def find_input(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> PyTree:
+    """The shapes and types of one input, in the precision of the weights; `None` if not found."""
     if example is not None:
-        if not isinstance(example, jax.ShapeDtypeStruct):
-            example = jnp.asarray(example)
-        as_float = jax.ShapeDtypeStruct(example.shape, sites[0].weight(network).dtype)
+        like = jax.tree.map(_shaped, example)
+        dtype = sites[0].weight(network).dtype
         # Whole numbers are measurements (pixels), unless the network takes nothing else.
-        if _output_shape(network, as_float) is not None:
-            return as_float
-        return jax.ShapeDtypeStruct(example.shape, example.dtype)
+        as_floats = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape, dtype), like)
+        if _output_shape(network, as_floats) is not None:
+            return as_floats
+        return like
     # A network that takes a vector takes one that fits one of its dense layers.
     guesses = {
         (shape, site.weight(network).dtype): None
@@ -33,8 +35,30 @@ def find_input(network: PyTree, sites: tuple[Site, ...], example: Shaped | None)
     return None
 
 
-def find_refusal(network: PyTree, example: Shaped) -> str | None:
-    """Why the network refuses an input of this shape and type; `None` if it takes it."""
+class ExampleParts(NamedTuple):
+    """The shapes and types of one input, and the dicts and tuples that it comes in, hashable."""
+
+    form: Any
+    leaves: tuple[Shaped, ...]
+
+    def example(self) -> PyTree:
+        """The input itself; `None` where it is not known."""
+        return jax.tree.unflatten(self.form, self.leaves)
+
+
+def example_parts(example: PyTree) -> ExampleParts:
+    """The parts of an input, or of there being none."""
+    leaves, form = jax.tree.flatten(example)
+    return ExampleParts(form, tuple(leaves))
+
+
+def _shaped(leaf: Any) -> jax.ShapeDtypeStruct:
+    leaf = leaf if isinstance(leaf, jax.ShapeDtypeStruct) else jnp.asarray(leaf)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+
+
+def find_refusal(network: PyTree, example: PyTree) -> str | None:
+    """Why the network refuses an input of these shapes and types; `None` if it takes it."""
     try:
         eqx.filter_eval_shape(network, example)
     except Exception as error:
@@ -44,7 +68,7 @@ def find_refusal(network: PyTree, example: Shaped) -> str | None:
     return None
 
 
-def _output_shape(network: PyTree, example: Shaped) -> tuple[int, ...] | None:
+def _output_shape(network: PyTree, example: PyTree) -> tuple[int, ...] | None:
     """The shape of the network's output; `None` if it takes no such input, or gives no array."""
     try:
         return eqx.filter_eval_shape(network, example).shape
@@ -52,19 +76,28 @@ def _output_shape(network: PyTree, example: Shaped) -> tuple[int, ...] | None:
         return None
 
 
-def check_outputs(network: PyTree, likelihood: Likelihood, example: Shaped) -> None:
+def in_words(example: PyTree) -> str:
+    """`shape (3,) and type float32`, or the same of each of several inputs."""
+    if isinstance(example, jax.ShapeDtypeStruct):
+        return f"shape {example.shape} and type {example.dtype}"
+    leaves, _ = jax.tree_util.tree_flatten_with_path(example)
+    return "; ".join(f"{path_name(tuple(path))}: {in_words(leaf)}" for path, leaf in leaves)
+
+
+def check_outputs(network: PyTree, likelihood: Likelihood, example: PyTree) -> None:
     """Raise `ValueError` unless the network puts out what the likelihood needs."""
     shape = _output_shape(network, example)
     if shape is None:
         raise ValueError(
-            f"The network cannot be called on one example of shape {example.shape} and type "
-            f"{example.dtype}. It must take one example and nothing else: no batch axis, no key, "
-            f"no state. It says: {find_refusal(network, example) or 'no array comes out'}"
+            f"The network cannot be called on one example of {in_words(example)}. It must take one "
+            f"example, without a batch axis, and give an array. A key, a state, several inputs or "
+            f"outputs need Model(..., call=...). It says: "
+            f"{find_refusal(network, example) or 'no array comes out'}"
         )
     needed = likelihood.num_outputs
     if shape != (needed,) and not (needed == 1 and shape == ()):
         raise ValueError(
             f"{type(likelihood).__name__} needs {needed} output{'s' if needed > 1 else ''} from "
-            f"the network, which puts out the shape {shape} for one example of shape "
-            f"{example.shape} (without a batch axis). Give the network out_size={needed}."
+            f"the network, which puts out the shape {shape} for one example of "
+            f"{in_words(example)} (without a batch axis). Give the network out_size={needed}."
         )

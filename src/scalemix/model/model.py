@@ -1,19 +1,23 @@
 """A network, a prior on its weights and a likelihood, checked against each other."""
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, DTypeLike, PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._types import PyTree, Shaped
+from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior
 from scalemix.model.construction import find_parts
 from scalemix.model.description import Description, describe
-from scalemix.model.inputs import find_refusal
-from scalemix.model.outputs import NoiseSharing, noisy_outputs
+from scalemix.model.inputs import ExampleParts, find_refusal
+from scalemix.model.outputs import NoiseSharing, noisy_outputs, training_outputs
 from scalemix.model.prior import PriorSample, draw_scales, log_prior, sample_prior, weight_penalty
 from scalemix.model.site_prior import Parametrization, SitePrior, check_parametrization
+from scalemix.networks.calling import CalledNetwork, in_training, with_call, with_state
 from scalemix.networks.freezing import Frozen, learnable_leaves
 from scalemix.networks.placing import Scales, check_by_site, get_weights, put_scales, put_weights
 from scalemix.networks.readers import input_sites
@@ -36,7 +40,24 @@ class Model(eqx.Module):
         given `None`, carry no prior, nor do biases and norms.
     likelihood : Likelihood
         The distribution of a target given the network's output.
-    example : Array, optional
+    call : callable, optional
+        How the network is called on one example, where that is not `network(x)`:
+        `call(network, x)` gives the output that the likelihood is of. Whatever of `key`, `state`
+        and `training` is among its parameters is given to it by name, as
+        `scalemix.networks.with_call` explains:
+
+        - several inputs: `lambda net, x: net(x["image"], x["table"])`;
+        - named outputs: `lambda net, x: net(x)["logits"]`;
+        - noise of the network's own: `lambda net, x, key=None: net(x, key=key)` has dropout in
+          training alone, `lambda net, x, key: net(x, key=key)` in prediction too;
+        - running statistics: `lambda net, x, state: net(x, state)`, with `state=`.
+
+        `model.network` is then a network that is called as `network(x)`, and
+        `model.network.wrapped_network` the one that was given.
+    state : PyTree, optional
+        The first state of a network that has one, such as that of `eqx.nn.make_with_state`. It
+        changes in training with every step.
+    example : Array or PyTree of Array, optional
         One input. Needed only where its shape cannot be inferred from the network; the model keeps
         its shape and type.
     frozen : str, sequence of str, callable or PyTree, optional
@@ -57,8 +78,8 @@ class Model(eqx.Module):
         The structure that stands on each site.
     sites : tuple of Site
         The weight matrices under the prior.
-    example : Shaped or None
-        The shape and type of one input, where they are known.
+    example : Shaped, PyTree of Shaped or None
+        The shape and type of one input, or of each of several, where they are known.
     frozen : tuple of str
         The names of the arrays that no fit changes.
 
@@ -79,7 +100,7 @@ class Model(eqx.Module):
     structures: dict[str, Structure]
     likelihood: Likelihood
     sites: tuple[Site, ...] = eqx.field(static=True)
-    example: Shaped | None = eqx.field(static=True)
+    example_parts: ExampleParts = eqx.field(static=True)
     frozen: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
@@ -88,14 +109,23 @@ class Model(eqx.Module):
         prior: Prior,
         likelihood: Likelihood,
         *,
-        example: Array | None = None,
+        call: Callable[..., Any] | None = None,
+        state: PyTree = None,
+        example: PyTree = None,
         frozen: Frozen | None = None,
     ):
+        if call is not None or state is not None:
+            network = with_call(network, call, state=state)
         self.network = network
         self.likelihood = likelihood
-        self.structures, self.sites, self.example, self.frozen = find_parts(
+        self.structures, self.sites, self.example_parts, self.frozen = find_parts(
             network, prior, likelihood, example, frozen
         )
+
+    @property
+    def example(self) -> PyTree:
+        """The shape and type of one input, or of each of several; `None` where not known."""
+        return self.example_parts.example()
 
     @property
     def site_priors(self) -> tuple[SitePrior, ...]:
@@ -205,14 +235,71 @@ class Model(eqx.Module):
         check_by_site(scales, self.scale_shapes, "Scales")
         return put_scales(self.network, self.sites, scales)
 
+    def with_state(self, state: PyTree) -> "Model":
+        """The same model with this state in its network.
+
+        Parameters
+        ----------
+        state : PyTree
+            What `training_outputs` gave; for a network without a state, `None`.
+
+        Returns
+        -------
+        Model
+            A new model; this one stays as it is.
+
+        Examples
+        --------
+        >>> same = model.with_state(None)
+        """
+        return eqx.tree_at(lambda model: model.network, self, with_state(self.network, state))
+
+    def training_outputs(
+        self,
+        x: PyTree,
+        scales: Scales | None,
+        *,
+        key: PRNGKeyArray,
+        noise_sharing: NoiseSharing = "example",
+    ) -> tuple[Array, PyTree]:
+        """As `outputs`, with the network as it is in training: its own noise on, its state changed.
+
+        Parameters
+        ----------
+        x : Array or PyTree of Array
+            A batch of inputs, along the first axis.
+        scales : dict of str to dict of str to Array, or None
+            Noise, as `draw` gives it; `None` for the network without noise of the prior.
+        key : PRNG key
+            Where noise of the network's own comes from.
+        noise_sharing : {"example", "batch"}, default "example"
+            Who shares a draw, as in `outputs`.
+
+        Returns
+        -------
+        outputs : Array
+            One output for each input.
+        state : PyTree
+            The network's state after the batch, for `with_state`; `None` if it has none.
+
+        Examples
+        --------
+        >>> outputs, state = model.training_outputs(x, model.draw(40, key=key), key=key)
+        >>> outputs.shape, state
+        ((40,), None)
+        """
+        network = in_training(self.network)
+        under = None if scales is None else lambda drawn: put_scales(network, self.sites, drawn)
+        return training_outputs(network, under, x, scales, key, noise_sharing)
+
     def outputs(
-        self, x: Array, scales: Scales, *, noise_sharing: NoiseSharing = "example"
+        self, x: PyTree, scales: Scales, *, noise_sharing: NoiseSharing = "example"
     ) -> Array:
         """The network's outputs for a batch under noise drawn beforehand.
 
         Parameters
         ----------
-        x : Array
+        x : Array or PyTree of Array
             A batch of inputs, along the first axis.
         scales : dict of str to dict of str to Array
             Noise, as `draw` gives it.
@@ -382,20 +469,21 @@ class Model(eqx.Module):
         _, fixed = eqx.partition(self, self.learnable())
         return eqx.combine(learned, fixed)
 
-    def refusal(self, shape: tuple[int, ...], dtype: DTypeLike) -> str | None:
-        """Why the network refuses an example of this shape and type; `None` if it takes it."""
-        dtype = jax.dtypes.canonicalize_dtype(dtype)
-        return find_refusal(self.network, jax.ShapeDtypeStruct(shape, dtype))
+    def refusal(self, example: PyTree) -> str | None:
+        """Why the network refuses an example of these shapes and types; `None` if it takes it."""
+        return find_refusal(self.network, example)
 
-    def frozen_readers(self, example: Shaped) -> list[str]:
+    def frozen_readers(self, example: PyTree) -> list[str]:
         """The names of the frozen layers that are called on the network's input as it is."""
         if not self.frozen:
             return []
-        like = jax.ShapeDtypeStruct(example.shape, example.dtype)
-        readers = input_sites(self.network, find_sites(self.network), like)
+        readers = input_sites(self.network, find_sites(self.network), example)
         return [site.name for site in readers if path_name(site.weight_path) in self.frozen]
 
     def __repr__(self) -> str:
         kinds = dict.fromkeys(s.title for s in self.structures.values())
-        network, likelihood = type(self.network).__name__, type(self.likelihood).__name__
+        network = self.network
+        if isinstance(network, CalledNetwork):
+            network = network.wrapped_network
+        network, likelihood = type(network).__name__, type(self.likelihood).__name__
         return f"Model({network}, {'/'.join(kinds)} on {len(self.sites)} sites, {likelihood})"

@@ -1,5 +1,6 @@
 """Finds and changes the weights of any network; and two networks to start with."""
 
+from scalemix.networks.calling import CalledNetwork, compute_in, with_call
 from scalemix.networks.check import check_rule
 from scalemix.networks.mlp import MLP
 from scalemix.networks.nnx import from_nnx
@@ -11,14 +12,17 @@ from scalemix.networks.trees import FunctionNetwork, from_function
 
 __all__ = [
     "MLP",
+    "CalledNetwork",
     "FunctionNetwork",
     "LayerRule",
     "PathRule",
     "ResNet",
     "Site",
     "check_rule",
+    "compute_in",
     "find_sites",
     "from_function",
     "from_nnx",
     "register",
+    "with_call",
 ]

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 
 from scalemix._types import PyTree
+from scalemix.networks.calling import state_of, with_state
 from scalemix.networks.sites import path_name
 
 Frozen = str | Sequence[str] | Callable[[Any], bool] | PyTree
@@ -37,9 +38,11 @@ def frozen_arrays(network: PyTree, frozen: Frozen | None) -> tuple[str, ...]:
 
 def learnable_leaves(network: PyTree, frozen: tuple[str, ...]) -> PyTree:
     """A network-shaped tree of truth values: which leaves are arrays that learn."""
-    return jax.tree_util.tree_map_with_path(
+    learnable = jax.tree_util.tree_map_with_path(
         lambda path, leaf: eqx.is_inexact_array(leaf) and path_name(path) not in frozen, network
     )
+    # Passes change a state, and gradients do not.
+    return with_state(learnable, jax.tree.map(lambda _: False, state_of(network)))
 
 
 def _matched(network: PyTree, patterns: Sequence[str]) -> tuple[str, ...]:
@@ -60,7 +63,7 @@ def _matched(network: PyTree, patterns: Sequence[str]) -> tuple[str, ...]:
 
 
 def _arrays(network: PyTree) -> list[tuple[Any, ...]]:
-    leaves, _ = jax.tree_util.tree_flatten_with_path(network)
+    leaves, _ = jax.tree_util.tree_flatten_with_path(with_state(network, None))
     paths = [tuple(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
     names = [path_name(path) for path in paths]
     for name in names:

@@ -12,6 +12,7 @@ holds wherever the network uses it for that example, at the price of a second pr
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -21,6 +22,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import normals
 from scalemix._types import PyTree
+from scalemix.networks.calling import row_keys, train_rows
 from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term, Use
 from scalemix.networks.placing import put_weights, run_with_weights
 from scalemix.networks.sites import Site
@@ -35,18 +37,21 @@ class Uses(NamedTuple):
     """All others."""
 
 
-def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
-    """How often each weight acts on an example such as `x`, found by tracing the network."""
+def find_uses(
+    network: PyTree, sites: tuple[Site, ...], x: PyTree, key: PRNGKeyArray | None = None
+) -> Uses:
+    """How often each weight acts on an example of a batch `x`, found by tracing the network."""
     seen: dict[str, list[Use | None]] = {site.name: [] for site in sites}
 
-    def probe(x: Array) -> Any:
+    def probe(pass_one: Callable[..., Any]) -> Any:
         probes = {
             site.name: Probe(jnp.zeros_like(site.weight(network)), seen[site.name].append)
             for site in sites
         }
-        return run_with_weights(network, sites, probes, x)
+        return pass_one(lambda *given: run_with_weights(network, sites, probes, *given))
 
-    jax.eval_shape(probe, x)
+    keys = None if key is None else row_keys(network, key, jax.tree.leaves(x)[0].shape[:1])
+    jax.eval_shape(lambda x, keys: train_rows(probe, network, x, keys), x, keys)
     once = {
         name: uses[0].shape
         for name, uses in seen.items()

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from scalemix._types import PyTree, Shaped
+from scalemix._types import PyTree
 from scalemix.networks.placing import get_weights, put_weights
 from scalemix.networks.sites import Site, path_name
 
@@ -14,7 +14,7 @@ NUM_TRIALS = 4
 
 
 def bypassed_sites(
-    network: PyTree, sites: tuple[Site, ...], example: Shaped, learnable: PyTree
+    network: PyTree, sites: tuple[Site, ...], example: PyTree, learnable: PyTree
 ) -> set[str]:
     """The names of the sites without whose weight the output still depends on the input.
 
@@ -26,7 +26,10 @@ def bypassed_sites(
     with jax.ensure_compile_time_eval():
         for _ in range(NUM_TRIALS):
             stand_in = _randomise(network, sites, learnable, rng)
-            inputs = jnp.asarray(rng.normal(size=(NUM_INPUTS, *example.shape)), example.dtype)
+            inputs = jax.tree.map(
+                lambda like: jnp.asarray(rng.normal(size=(NUM_INPUTS, *like.shape)), like.dtype),
+                example,
+            )
             weights = get_weights(stand_in, sites)
             for site in sites:
                 if site.name not in bypassed:
@@ -38,7 +41,7 @@ def bypassed_sites(
 
 # Compiled once for all networks of the same shapes, of which there may be hundreds.
 @eqx.filter_jit
-def _depends(network: PyTree, inputs: jax.Array) -> jax.Array:
+def _depends(network: PyTree, inputs: PyTree) -> jax.Array:
     # Without a path, zeros make all outputs equal to the last bit.
     outputs = jax.vmap(network)(inputs)
     return jnp.any(outputs != outputs[:1]) & jnp.all(jnp.isfinite(outputs))

@@ -9,7 +9,7 @@ from jax.extend.core import Jaxpr
 from jax.interpreters import partial_eval
 from jaxtyping import Array
 
-from scalemix._types import PyTree, Shaped
+from scalemix._types import PyTree
 from scalemix.networks.deferred import Cut, Probe, Term, Use
 from scalemix.networks.placing import get_weights, run_with_weights
 from scalemix.networks.sites import Site
@@ -20,22 +20,21 @@ MOVES = ("transpose", "squeeze", "convert_element_type", "copy")
 SHAPES = ("reshape", "broadcast_in_dim")
 
 
-def input_sites(
-    network: PyTree, sites: tuple[Site, ...], example: Shaped | None
-) -> tuple[Site, ...]:
+def input_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> tuple[Site, ...]:
     """The sites whose rows meet the network's input as it is: their rows are inputs.
 
-    There are none where the shape of an input is not known, where the network changes its input on
-    the way, or where it reads its input in a loop.
+    There are none where the shape of an input is not known, where there are several inputs, where
+    the network changes its input on the way, or where it reads its input in a loop.
     """
     names: list[str] = []
 
-    def run(x: Array) -> list[Array]:
+    def run(x: PyTree) -> list[Array]:
         met = [each for each in find_products(network, sites, x) if each.over_rows]
         names.extend(each.site.name for each in met)
         return [each.data for each in met]
 
-    if example is None or (traced := _traced(run, example)) is None:
+    alone = len(jax.tree.leaves(example)) == 1
+    if not alone or (traced := _traced(run, example)) is None:
         return ()
     readers = {
         name
@@ -54,7 +53,7 @@ class Met(NamedTuple):
     data: Array
 
 
-def find_products(network: PyTree, sites: tuple[Site, ...], x: Array) -> list[Met]:
+def find_products(network: PyTree, sites: tuple[Site, ...], x: PyTree) -> list[Met]:
     """The products of weights with data when the network is called; not those in loops."""
     met: list[Met] = []
 
@@ -75,15 +74,13 @@ def find_products(network: PyTree, sites: tuple[Site, ...], x: Array) -> list[Me
     return met
 
 
-def output_sites(
-    network: PyTree, sites: tuple[Site, ...], example: Shaped | None
-) -> tuple[Site, ...]:
+def output_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> tuple[Site, ...]:
     """The sites from which a path leads to the output past no other site.
 
     There are none where the shape of an input is not known.
     """
 
-    def run(weights: dict[str, Array], x: Array) -> Any:
+    def run(weights: dict[str, Array], x: PyTree) -> Any:
         # Cut off from whatever came before, the output depends on the last weights alone.
         cut = {site.name: Cut((Term(weights[site.name], {}),), site.num_stacked) for site in sites}
         return run_with_weights(network, sites, cut, x)

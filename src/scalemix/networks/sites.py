@@ -13,6 +13,8 @@ from scalemix.networks.rules import LayerRule, rules_for
 
 Along = Literal["row", "output", "token"]
 """What lies along an axis of a weight."""
+# The field of a `CalledNetwork` that holds the network itself, which is no part of any name.
+WRAPPED = "wrapped_network"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +195,8 @@ def _site(
 
 def path_name(path: tuple[Any, ...]) -> str:
     """`layers.0` for `network.layers[0]`; a network that is itself a layer is `network`."""
-    return ".".join(str(_step(key)) for key in path) or "network"
+    steps = [str(_step(key)) for key in path]
+    return ".".join(step for step in steps if step != WRAPPED) or "network"
 
 
 def at_path(tree: PyTree, path: tuple[Any, ...]) -> Any:

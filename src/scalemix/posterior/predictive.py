@@ -11,6 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
 from scalemix.data.checks import check_targets, targets_as_seen
+from scalemix.data.rows import Inputs, num_rows
 from scalemix.data.scaling import Scaling
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
@@ -66,18 +67,18 @@ class Predictive:
     """
 
     # Inputs come as the network sees them, standardised if it wants them so.
-    def __init__(
-        self, source: DrawSource, x: np.ndarray, num_draws: int, indices: Array | None = None
-    ):
+    def __init__(self, source: DrawSource, x: Inputs, num_draws: int, indices: Array | None = None):
         self.num_draws = num_draws
         # Without indices draws take one place after the other, so that all have their share.
         self._indices = jnp.arange(num_draws) if indices is None else indices
         self._source, self._x = source, x
         self._likelihood = source.networks.model.likelihood
-        self._float = x.dtype if jnp.issubdtype(x.dtype, jnp.floating) else np.float32
+        types = [part.dtype for part in jax.tree.leaves(x)]
+        floats = [kind for kind in types if jnp.issubdtype(kind, jnp.floating)]
+        self._float = floats[0] if floats else np.float32
 
     def __len__(self) -> int:
-        return len(self._x)
+        return num_rows(self._x)
 
     @property
     def mean(self) -> np.ndarray:

@@ -9,6 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._random import side_key
+from scalemix.data.rows import Inputs, num_rows
+from scalemix.networks.calling import seed
 from scalemix.posterior.networks import AnyNetworks
 from scalemix.posterior.statistics import DrawnLikelihoods
 
@@ -27,7 +30,7 @@ def stream(
     num_outputs: int,
     indices: Array,
     key: PRNGKeyArray,
-    x: np.ndarray,
+    x: Inputs,
     *by_row: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
     """A statistic of all draws' outputs at each row, in double precision.
@@ -35,16 +38,19 @@ def stream(
     `indices` are the places that the draws take, and `by_row` are further arguments of the
     statistic, with one entry for each row.
     """
-    total = len(x)
+    total = num_rows(x)
     cap = OUTPUTS_AT_A_TIME // (len(indices) * num_outputs)
     block = max(1, min(cap, ROWS_AT_A_TIME, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length())))
     results = []
     for start in range(0, max(total, 1), block):
         rows = slice(start, start + block)
-        fill = block - len(x[rows])
+        fill = block - min(block, total - start)
         # All blocks have one shape: the last is filled up and cut again.
-        inputs, *beside = (
-            np.concatenate([a[rows], np.zeros((fill, *a.shape[1:]), a.dtype)]) for a in (x, *by_row)
+        inputs, *beside = jax.tree.map(
+            lambda a, rows=rows, fill=fill: np.concatenate(
+                [a[rows], np.zeros((fill, *a.shape[1:]), a.dtype)]
+            ),
+            (x, *by_row),
         )
         likelihoods, outputs = draw_outputs(networks, num_outputs, indices, key, inputs)
         lost = np.asarray(_lost(outputs))[: block - fill]
@@ -88,12 +94,13 @@ def draw_outputs(
 
     def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
         network, likelihood = networks(*place)
-        outputs = jax.vmap(network)(x).reshape(x.shape[0], num_outputs)
+        network = seed(network, side_key(place[1]))
+        outputs = jax.vmap(network)(x).reshape(num_rows(x), num_outputs)
         return outputs, eqx.filter(likelihood, eqx.is_array)
 
     num_draws = len(indices)
     places = indices, jax.random.split(key, num_draws)
-    together = _group(num_draws, max(1, ROWS_TOGETHER // max(x.shape[0], 1)))
+    together = _group(num_draws, max(1, ROWS_TOGETHER // max(num_rows(x), 1)))
     outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
     first = networks(places[0][0], places[1][0]).likelihood
     return DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True)), outputs

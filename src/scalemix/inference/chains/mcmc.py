@@ -16,6 +16,7 @@ from scalemix._parameters import as_plain_numbers
 from scalemix._random import side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Data, stack
+from scalemix.data.rows import take_rows
 from scalemix.data.values import is_number
 from scalemix.inference.chains import gibbs
 from scalemix.inference.chains import loop as chains_loop
@@ -31,6 +32,7 @@ from scalemix.inference.training.settings import Training
 from scalemix.model.model import Model
 from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Unknowns
+from scalemix.networks.calling import check_density
 from scalemix.posterior.diagnostics import warn_if_chains_disagree, warn_if_diverged
 from scalemix.posterior.networks import SampledNetworks
 from scalemix.posterior.posterior import History, Posterior
@@ -164,6 +166,7 @@ class MCMC(Method, Chain):
         """Raise `ValueError` for a prior that is not proper, or has no density in this form."""
         if isinstance(self.warm_start, Training):
             self.warm_start.check_model(model)
+        check_density(model.network)
         for name, structure in model.structures.items():
             if not np.isfinite(structure.scale).all():
                 raise ValueError(
@@ -239,9 +242,9 @@ class MCMC(Method, Chain):
         best = np.unravel_index(kept.argmax(), kept.shape)
         best_sample = jnp.asarray(positions[best]), jnp.asarray(bits[best])
         model = self.unknowns(model).place(*best_sample).model
-        probes = data.x[np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int)]
+        probes = take_rows(data.x, np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int))
         networks = SampledNetworks(
-            model, self.unknowns(model), *map(jnp.asarray, (positions, bits, probes))
+            model, self.unknowns(model), *jax.tree.map(jnp.asarray, (positions, bits, probes))
         )
         recorded = {name: v[:, self.num_warmup :] for name, v in steps._asdict().items()}
         return Inferred(

@@ -89,8 +89,11 @@ class Chunks:
         # Only the rows of this chunk go to the device.
         on_host = np.asarray(rows)
         pairs = list(zip(self.sets_on_host, on_host, strict=True))
-        gathered = [np.stack([a[which][chosen] for which, chosen in pairs]) for a in self.data]
-        return Data(*map(jnp.asarray, gathered)), None
+
+        def gathered(a: np.ndarray) -> Array:
+            return jnp.asarray(np.stack([a[which][chosen] for which, chosen in pairs]))
+
+        return jax.tree.map(gathered, self.data), None
 
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out rows, under the same noise every time."""

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -9,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._random import side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
 from scalemix.data.values import is_number
@@ -26,6 +28,7 @@ from scalemix.inference.training.scales import (
 from scalemix.inference.training.scoring import RowScores, score_rows
 from scalemix.inference.training.settings import Training
 from scalemix.model.model import Model
+from scalemix.networks.calling import in_training, mean_state, row_keys, state_of, train_rows
 from scalemix.networks.gaussians import (
     Noise,
     draw_network,
@@ -49,6 +52,8 @@ class EMState(NamedTuple):
     variances: dict[str, Variances]
     optimizer: PyTree
     step: Array
+    network_state: PyTree = None
+    """What the network carries from step to step, where it has a state."""
 
 
 class Bound(NamedTuple):
@@ -60,6 +65,8 @@ class Bound(NamedTuple):
     """`KL[q(W) || p(W | v)]`, a sum over weights."""
     log_hyperprior: Array
     """`log p(v)`, a sum over scales."""
+    network_state: PyTree = None
+    """What the network's state is after the batch, where it has one."""
 
     def per_datum(self, num_data: Array, temperature: Array | float) -> Array:
         """The bound divided by N, the divergence tempered."""
@@ -219,7 +226,10 @@ class VariationalEM(Training):
             for name, groups in model.scale_shapes.items()
         }
         optimizer = self.build_optimizer(num_steps).init((learned, log_deviations))
-        return EMState(learned, log_deviations, variances, optimizer, jnp.zeros((), jnp.int32))
+        first = jnp.zeros((), jnp.int32)
+        return EMState(
+            learned, log_deviations, variances, optimizer, first, state_of(model.network)
+        )
 
     def best_variances(self, state: EMState, model: Model) -> dict[str, Variances]:
         """The closed-form scales for the means and deviations as they are."""
@@ -259,31 +269,41 @@ class VariationalEM(Training):
         dtype = batch.weight.dtype
         signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], dtype)
         num_pairs, num_rows = self.num_draws // len(signs), len(batch.y)
-        laid_out = in_rows(current.network)
-        uses = find_uses(laid_out, model.sites, batch.x[0])
+        laid_out = in_training(in_rows(current.network))
+        uses = find_uses(laid_out, model.sites, batch.x, key)
         noise = draw_noise(uses, (num_pairs, num_rows), key)
+        # A pair has the network's own noise in common, as it has the prior's but for its sign.
+        keys = row_keys(laid_out, side_key(key), (num_pairs, num_rows))
         noise = jax.tree.map(lambda leaf: leaf.astype(dtype), noise)
 
         # What passes have of their own, and what they share.
         of_each: Any = Noise(0, 0, None)  # pyright: ignore[reportArgumentType]
 
-        def one(noise: Noise, sign: Array, x: Array, y: Array) -> Array:
+        def one(pass_one: Callable[..., Any], noise: Noise, sign: Array, y: Array) -> Array:
             weights = gaussian_weights(laid_out, model.sites, uses, deviations, noise, sign)
-            output = run_with_weights(laid_out, model.sites, weights, x)
+            output = pass_one(
+                lambda *given: run_with_weights(laid_out, model.sites, weights, *given)
+            )
             return current.likelihood.log_prob(output, y)
 
-        def of_pair(noise: Noise) -> Array:
-            rows = jax.vmap(one, in_axes=(of_each, None, 0, 0))
-            return jax.vmap(lambda sign: rows(noise, sign, batch.x, batch.y))(signs)
+        def of_pair(noise: Noise, keys: PRNGKeyArray | None) -> tuple[Array, PyTree]:
+            def of_sign(sign: Array) -> tuple[Array, PyTree]:
+                return train_rows(
+                    one, laid_out, batch.x, keys, noise, sign, batch.y, in_axes=(of_each, None, 0)
+                )
+
+            return jax.vmap(of_sign)(signs)
 
         # A pair alone goes without an axis of pairs: gradients are summed over signs, and on a CPU
         # XLA's sum beside an axis of length one takes as long as all the rest of a step.
         if num_pairs == 1:
-            values = of_pair(Noise(noise.normals[0], noise.signs[0], noise.shared))
+            alone = Noise(noise.normals[0], noise.signs[0], noise.shared)
+            values, states = of_pair(alone, None if keys is None else keys[0])
         else:
-            values = jax.vmap(of_pair, in_axes=(of_each,))(noise)
+            values, states = jax.vmap(of_pair, in_axes=(of_each, 0))(noise, keys)
         values = values.reshape(self.num_draws, num_rows)
-        return Bound(lower_bound(values, batch.weight, total=batch.total), kl, hyper)
+        fit = lower_bound(values, batch.weight, total=batch.total)
+        return Bound(fit, kl, hyper, mean_state(states, 1 if num_pairs == 1 else 2))
 
     def step(
         self,
@@ -295,6 +315,7 @@ class VariationalEM(Training):
         key: PRNGKeyArray,
     ) -> Step:
         variances = self.best_variances(state, model)
+        model = model.with_state(state.network_state)
 
         def loss(adjusted: tuple[PyTree, dict[str, Array]]) -> tuple[Array, Bound]:
             learned, log_deviations = adjusted
@@ -306,8 +327,12 @@ class VariationalEM(Training):
         (learned, log_deviations), optimizer = self.descend(
             adjusted, state.optimizer, slope, num_steps, shares_of_steps(model, adjusted)
         )
-        following = EMState(learned, log_deviations, variances, optimizer, state.step + 1)
-        return Step(following, -negative, bound.log_likelihood, bound._asdict())
+        following = EMState(
+            learned, log_deviations, variances, optimizer, state.step + 1, bound.network_state
+        )
+        recorded = bound._asdict()
+        del recorded["network_state"]
+        return Step(following, -negative, bound.log_likelihood, recorded)
 
     def _temperature(self, step: Array, num_steps: int) -> Array:
         temperature = jnp.asarray(self.temperature, jnp.float32)
@@ -325,7 +350,7 @@ class VariationalEM(Training):
         key: PRNGKeyArray,
         num_draws: int | None = None,
     ) -> RowScores:
-        current = model.with_learned(state.learned)
+        current = model.with_learned(state.learned).with_state(state.network_state)
         deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
 
         def network(key: PRNGKeyArray) -> Any:
@@ -343,4 +368,5 @@ class VariationalEM(Training):
 
     def networks(self, state: EMState, model: Model) -> GaussianNetworks:
         deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
-        return GaussianNetworks(model.with_learned(state.learned), deviations, state.variances)
+        learned = model.with_learned(state.learned).with_state(state.network_state)
+        return GaussianNetworks(learned, deviations, state.variances)

@@ -19,6 +19,7 @@ from scalemix.inference.training.findings import warn_of_useless_fits
 from scalemix.inference.training.programs import held_out_scores
 from scalemix.inference.training.scoring import RowScores
 from scalemix.model.model import Model
+from scalemix.networks.calling import reads_batch
 from scalemix.posterior.networks import Ensemble, Networks
 from scalemix.posterior.posterior import History, Posterior
 
@@ -116,8 +117,17 @@ def run_jobs(
     engine = jobs[0].engine
     engines = type(engine).side_by_side([job.engine for job in jobs])
     starts = stack_fits(engines, [job.model for job in jobs])
+    # A norm over the batch must not see rows that only fill it up.
+    exact = any(reads_batch(job.model.network) for job in jobs)
+    lengths = {len(data.y) for data in train}
+    if exact and schedule.batch_size is None and len(lengths) > 1:
+        raise ValueError(
+            "The network has a state that depends on all rows of a batch, and these data sets "
+            f"differ in length ({min(lengths)} to {max(lengths)}): give batch_size, or fit them "
+            "one by one."
+        )
     trained = loop.run(
-        starts, stack(train), None if held_out is None else stack(held_out),
+        starts, stack(train, exact=exact), None if held_out is None else stack(held_out),
         np.array([len(data.y) for data in train]), np.array([job.which for job in jobs]),
         schedule, jnp.stack([job.key for job in jobs]), control,
     )  # fmt: skip

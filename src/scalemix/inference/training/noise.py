@@ -11,8 +11,10 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._pareto import LEAST_DRAWS
+from scalemix._random import side_key
 from scalemix._types import PyTree, Shaped
 from scalemix.data.batches import Batch, Data
+from scalemix.data.rows import row_like
 from scalemix.data.values import is_whole
 from scalemix.inference.training.engine import Step
 from scalemix.inference.training.objectives import OBJECTIVES, objective_value
@@ -22,6 +24,8 @@ from scalemix.inference.training.settings import Training
 from scalemix.inference.training.weights import OF_DRAWS, importance_weights
 from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
+from scalemix.networks.calling import mean_state, state_of
+from scalemix.networks.placing import Scales
 from scalemix.posterior.networks import Networks, NoisyNetworks, OneNetwork
 
 ObjectiveName = Literal[
@@ -42,6 +46,8 @@ class NoiseState(NamedTuple):
 
     learned: PyTree
     optimizer: PyTree
+    network_state: PyTree = None
+    """What the network carries from step to step, where it has a state."""
 
 
 @jax.tree_util.register_pytree_node_class
@@ -217,7 +223,8 @@ class NoiseTraining(Training):
 
     def init(self, model: Model, num_steps: int) -> NoiseState:
         learned = eqx.filter(model, model.learnable())
-        return NoiseState(learned, self.build_optimizer(num_steps).init(learned))
+        optimizer = self.build_optimizer(num_steps).init(learned)
+        return NoiseState(learned, optimizer, state_of(model.network))
 
     def step(
         self,
@@ -231,23 +238,23 @@ class NoiseTraining(Training):
         weighting = self.weighting or ("batch" if self.sharing == "batch" else "example")
         parametrization = "hierarchical" if self.deterministic else "expanded"
 
-        def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array]]:
-            current = model.with_learned(learned)
-            values = self._log_likelihoods(current, batch, key)
+        def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array, PyTree]]:
+            current = model.with_learned(learned).with_state(state.network_state)
+            values, network_state = self._log_likelihoods(current, batch, key)
             objective = objective_value(
                 self.objective, values, batch.weight, total=batch.total, weighting=weighting
             )
             negative = current.penalty(parametrization) / num_data - objective
-            return negative, (objective, values)
+            return negative, (objective, values, network_state)
 
-        (negative, (objective, values)), slope = jax.value_and_grad(loss, has_aux=True)(
-            state.learned
-        )
+        (negative, aside), slope = jax.value_and_grad(loss, has_aux=True)(state.learned)
+        objective, values, network_state = aside
         learned, optimizer = self.descend(state.learned, state.optimizer, slope, num_steps)
         recorded = {}
         if self.record_weights:
             recorded["importance_weights"] = self._importance_weights(values, batch, weighting)
-        return Step(NoiseState(learned, optimizer), -negative, objective, recorded)
+        following = NoiseState(learned, optimizer, network_state)
+        return Step(following, -negative, objective, recorded)
 
     def _importance_weights(self, values: Array, batch: Batch, weighting: Weighting) -> Array:
         """`(draws, examples)`, or one example in place of a batch that is weighed as one."""
@@ -257,22 +264,29 @@ class NoiseTraining(Training):
         weights = importance_weights(self.objective, values)
         return jnp.where(batch.weight > 0, weights, 0.0)
 
-    def _log_likelihoods(self, model: Model, batch: Batch, key: PRNGKeyArray) -> Array:
-        """`l[s, n]`: draws first, examples second."""
+    def _log_likelihoods(
+        self, model: Model, batch: Batch, key: PRNGKeyArray
+    ) -> tuple[Array, PyTree]:
+        """`l[s, n]`, draws first, examples second; and the network's state after the batch."""
         if self.deterministic:
-            outputs = jax.vmap(model.network)(batch.x)[None]
+            alone, state = model.training_outputs(batch.x, None, key=side_key(key))
+            outputs = alone[None]
         else:
             if self.sharing == "sequence":
-                _check_steps(jax.ShapeDtypeStruct(batch.x.shape[1:], batch.x.dtype))
+                _check_steps(row_like(batch.x))
             # A sequence is an example: the network sees all its steps under one draw.
             sharing = "batch" if self.sharing == "batch" else "example"
             per_draw = () if sharing == "batch" else batch.weight.shape
             scales = model.draw((self.num_draws, *per_draw), key=key)
-            outputs = jax.vmap(lambda drawn: model.outputs(batch.x, drawn, noise_sharing=sharing))(
-                scales
-            )
+            keys = jax.random.split(side_key(key), self.num_draws)
+
+            def under(drawn: Scales, key: PRNGKeyArray) -> tuple[Array, PyTree]:
+                return model.training_outputs(batch.x, drawn, key=key, noise_sharing=sharing)
+
+            outputs, states = jax.vmap(under)(scales, keys)
+            state = mean_state(states, 1)
         log_prob = jax.vmap(model.likelihood.log_prob)
-        return jax.vmap(lambda out: log_prob(out, batch.y))(outputs)
+        return jax.vmap(lambda out: log_prob(out, batch.y))(outputs), state
 
     def score_rows(
         self,
@@ -282,7 +296,7 @@ class NoiseTraining(Training):
         key: PRNGKeyArray,
         num_draws: int | None = None,
     ) -> RowScores:
-        current = model.with_learned(state.learned)
+        current = model.with_learned(state.learned).with_state(state.network_state)
 
         def network(key: PRNGKeyArray) -> Any:
             return (
@@ -300,7 +314,7 @@ class NoiseTraining(Training):
         return {name: jnp.max(jnp.abs(weight)) for name, weight in learned.items()}
 
     def networks(self, state: NoiseState, model: Model) -> Networks:
-        learned = model.with_learned(state.learned)
+        learned = model.with_learned(state.learned).with_state(state.network_state)
         return OneNetwork(learned) if self.deterministic else NoisyNetworks(learned)
 
 
@@ -330,14 +344,19 @@ def _check_inverse_square(name: str, mixture: ScaleMixture) -> None:
         )
 
 
-def _check_steps(example: Shaped) -> None:
-    """Raise `ValueError` unless an input has an axis of steps."""
-    # Whole numbers stand for words or the like, one for each step; all else has features.
-    least = 1 if jnp.issubdtype(example.dtype, jnp.integer) else 2
-    if len(example.shape) < least:
+def _check_steps(example: PyTree) -> None:
+    """Raise `ValueError` unless an input, or one of several, has an axis of steps."""
+
+    def has_steps(part: Shaped) -> bool:
+        # Whole numbers stand for words or the like, one for each step; all else has features.
+        return len(part.shape) >= (1 if jnp.issubdtype(part.dtype, jnp.integer) else 2)
+
+    parts = jax.tree.leaves(example)
+    if not any(map(has_steps, parts)):
+        shapes = ", ".join(str(part.shape) for part in parts)
         raise ValueError(
             f"noise_sharing='sequence' takes each row of x as a sequence, (steps, features), and "
-            f"this network takes inputs of shape {example.shape}. Give a network that takes whole "
+            f"this network takes inputs of shape {shapes}. Give a network that takes whole "
             f"sequences. If the rows of a table are steps, make each sequence one row; if they are "
             f"examples by themselves, use noise_sharing='example'."
         )

@@ -7,8 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._random import side_key
 from scalemix.data.batches import Data
 from scalemix.likelihoods import Likelihood
+from scalemix.networks.calling import seed
 
 # How many pairs of row and draw are scored side by side.
 ROWS_TOGETHER = 4096
@@ -30,7 +32,7 @@ def score_rows(
 
     def one(x: Array, y: Array) -> RowScores:
         def under(key: PRNGKeyArray) -> tuple[Array, Array]:
-            output = network(key)(x)
+            output = seed(network(key), side_key(key))(x)
             log_prob = likelihood.log_prob(output, y)
             if not likelihood.continuous_units:
                 return log_prob, jnp.full_like(log_prob, jnp.nan)

@@ -157,12 +157,13 @@ class Training(Engine, Method):
                 )
             batch_size = None
         num_steps = self.common_steps(num_rows.tolist())
+        size = sum(part.nbytes for data in train for part in jax.tree.leaves(data.x))
         return Schedule(
             num_steps=num_steps,
             batch_size=batch_size,
             chunk_steps=min(self.chunk_steps, num_steps),
             patience=self.patience,
-            stream=batch_size is not None and sum(d.x.nbytes for d in train) > self.stream_above,
+            stream=batch_size is not None and size > self.stream_above,
         )
 
     def common_steps(self, num_rows: Sequence[int]) -> int:

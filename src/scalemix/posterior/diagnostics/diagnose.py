@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from scalemix.data.checks import check_inputs, inputs_as_seen
 from scalemix.posterior.diagnostics import samples
@@ -88,6 +88,7 @@ def diagnose(posterior: Posterior, x: Any = None) -> Diagnostics:
     )
 
 
-def _as_seen(posterior: Posterior, x: Any) -> Array:
+def _as_seen(posterior: Posterior, x: Any) -> Any:
     model = posterior.model
-    return jnp.asarray(inputs_as_seen(check_inputs(x, model), model, posterior.scaling))
+    seen = inputs_as_seen(check_inputs(x, model), model, posterior.scaling)
+    return jax.tree.map(jnp.asarray, seen)

@@ -17,6 +17,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._pareto import LEAST_DRAWS, tail_shape
 from scalemix._random import check_key
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
+from scalemix.data.rows import num_rows, take_rows
 from scalemix.data.values import check_weights, is_whole
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods
@@ -118,16 +119,17 @@ def find_pareto_k(
     likelihood, dtype = networks.model.likelihood, networks.model.dtype
     inputs = inputs_as_seen(check_inputs(x, networks.model), networks.model, scaling)
     targets = targets_as_seen(check_targets(y, likelihood), scaling, dtype)
-    if len(targets) != len(inputs) or not len(inputs):
-        raise ValueError(f"x has {len(inputs)} rows and y has {len(targets)}.")
-    weight = check_weights(sample_weight, len(inputs))
+    num = num_rows(inputs)
+    if len(targets) != num or not num:
+        raise ValueError(f"x has {num} rows and y has {len(targets)}.")
+    weight = check_weights(sample_weight, num)
     # All rows see the same draws, so that these have a likelihood of all rows.
     batch, examples, effective = np.zeros(num_draws), [], []
-    for start in range(0, len(inputs), ROWS_AT_A_TIME):
+    for start in range(0, num, ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
         log_probs, ks, worths = stream(
             _by_draw, networks, likelihood.num_outputs, jnp.arange(num_draws), key,
-            inputs[rows], targets[rows],
+            take_rows(inputs, rows), targets[rows],
         )  # fmt: skip
         # In double precision: many rows make sums whose differences single precision would lose.
         batch += weight[rows] @ log_probs

@@ -28,13 +28,13 @@ def _by_sample(networks: SampledNetworks, function: Any) -> Any:
 
 
 class _OutputsAt(eqx.Module):
-    x: Array
+    x: Any
 
     def __call__(self, sample: Any) -> Array:
         return jax.vmap(sample.model.network)(self.x)
 
 
-def outputs(networks: SampledNetworks, x: Array) -> np.ndarray:
+def outputs(networks: SampledNetworks, x: Any) -> np.ndarray:
     """The network's outputs at these inputs, `(chains, samples, inputs, ...)`."""
     return np.asarray(_by_sample(networks, _OutputsAt(x)))
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.data.checks import check_inputs
+from scalemix.data.rows import are_several, take_rows
 from scalemix.model.model import Model
 from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Sample, Unknowns
@@ -33,7 +34,7 @@ class SampledNetworks(Networks):
     """`(chains, samples, unknowns)`"""
     bits: Array
     """The inclusion variables beside the positions, `(chains, samples, bits)`."""
-    probes: Array
+    probes: Any
     """A few training inputs, as the network sees them, to compare the chains at."""
 
     method: ClassVar[str] = "MCMC"
@@ -93,7 +94,7 @@ class SampledNetworks(Networks):
         return {
             "positions": self.positions,
             "bits": self.bits,
-            "probes": self.probes,
+            "probes": _by_number(self.probes),
             # Text as bytes: these are numbers and a name that must come back exactly as they were.
             "settings": np.frombuffer(json.dumps(settings).encode(), np.uint8),
         }
@@ -102,7 +103,7 @@ class SampledNetworks(Networks):
     def from_arrays(cls, model: Model, arrays: Arrays, lead: tuple[int, ...]) -> "SampledNetworks":
         if lead or arrays.keys() != {"positions", "bits", "probes", "settings"}:
             raise ValueError("the arrays are not those of sampled networks.")
-        if any(isinstance(array, dict) for array in arrays.values()):
+        if any(isinstance(array, dict) for name, array in arrays.items() if name != "probes"):
             raise ValueError("the arrays are not those of sampled networks.")
         unknowns = Unknowns(model, **_parse_settings(arrays["settings"]))
         size = sum(leaf.size for leaf in jax.tree.leaves(unknowns.form()))
@@ -114,7 +115,8 @@ class SampledNetworks(Networks):
             or 0 in positions.shape[:2]
         ):
             raise ValueError("the samples do not have the shape of the model's unknowns.")
-        check_inputs(np.asarray(probes)[:1], model)
+        probes = _by_place(probes, model)
+        check_inputs(take_rows(jax.tree.map(np.asarray, probes), slice(1)), model)
         return cls(model, unknowns, positions, bits, probes)
 
     def check_history(self, history: History, lead: tuple[int, ...]) -> None:
@@ -127,6 +129,23 @@ class SampledNetworks(Networks):
         for series in (history.objective, *history.recorded.values()):
             if series.ndim != 2 or len(series) != num_chains:
                 raise ValueError(f"its history is not that of {num_chains} chains.")
+
+
+def _by_number(probes: Any) -> Any:
+    """Several inputs by their order, for a file; one stays as it is."""
+    if not are_several(probes):
+        return probes
+    return {str(i): part for i, part in enumerate(jax.tree.leaves(probes))}
+
+
+def _by_place(probes: Any, model: Model) -> Any:
+    """Those inputs in the dicts and tuples that the model takes them in."""
+    if not isinstance(probes, dict):
+        return probes
+    form = jax.tree.structure(model.example)
+    if probes.keys() != {str(i) for i in range(form.num_leaves)}:
+        raise ValueError("its inputs are not those that the model takes.")
+    return jax.tree.unflatten(form, [probes[str(i)] for i in range(form.num_leaves)])
 
 
 def _parse_settings(text: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 from scalemix._types import PyTree
 from scalemix._warnings import warn
 from scalemix.data.checks import check_inputs
+from scalemix.data.rows import num_rows
 from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
@@ -164,7 +165,7 @@ def _check_networks(networks: Networks) -> None:
 
 def _predict(posterior: Posterior, x: Any) -> tuple[np.ndarray, Predictive]:
     x = check_inputs(x, posterior.model)
-    if len(x) == 0:
+    if num_rows(x) == 0:
         raise ValueError("x has no rows to compare predictions on.")
     return x, posterior.predict(x)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from scalemix._types import PyTree, Shaped
+from scalemix._types import PyTree
 from scalemix.model.assembly import assemble
 from scalemix.model.model import Model
 from scalemix.posterior.storage import priors, skeletons
@@ -70,11 +70,22 @@ def without_lead(lead: tuple[int, ...], shape: tuple[int, ...], name: str) -> tu
     return shape[len(lead) :]
 
 
-def _read_example(header: dict[str, Any]) -> Shaped | None:
+def _read_example(header: dict[str, Any]) -> PyTree:
     # Files of earlier versions have none.
     entry = take({"example": None, **header}, "example", (dict, type(None)))
-    if entry is None:
-        return None
+    return None if entry is None else _read_inputs(entry)
+
+
+def _read_inputs(entry: dict[str, Any], depth: int = 0) -> PyTree:
+    if depth > MOST_AXES:
+        raise ValueError("the example is nested too deeply.")
+    if "dict" in entry or "tuple" in entry:
+        parts = entry.get("dict", entry.get("tuple"))
+        values = list(parts.values()) if isinstance(parts, dict) else parts
+        if not isinstance(values, list) or not all(isinstance(part, dict) for part in values):
+            raise ValueError("the parts of its example are none.")
+        read = [_read_inputs(part, depth + 1) for part in values]
+        return dict(zip(parts, read, strict=True)) if isinstance(parts, dict) else tuple(read)
     shape, dtype = take(entry, "shape", list), take(entry, "dtype", str)
     if len(shape) > MOST_AXES or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError("the shape of its example is none.")

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from scalemix._random import check_key
-from scalemix._types import Shaped
+from scalemix._types import PyTree
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.storage import priors, skeletons
@@ -94,5 +94,9 @@ def _check_metadata(metadata: Any) -> dict[str, Any]:
     return metadata
 
 
-def _describe_example(example: Shaped | None) -> dict[str, Any] | None:
+def _describe_example(example: PyTree) -> dict[str, Any] | None:
+    if isinstance(example, dict):
+        return {"dict": {name: _describe_example(part) for name, part in example.items()}}
+    if isinstance(example, tuple):
+        return {"tuple": [_describe_example(part) for part in example]}
     return None if example is None else {"shape": [*example.shape], "dtype": str(example.dtype)}

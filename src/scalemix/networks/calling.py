@@ -1,0 +1,349 @@
+"""Networks that are not called as `network(x)`: with a key, with a state, on several inputs."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import DTypeLike, PRNGKeyArray
+
+from scalemix._types import PyTree
+
+# What `call` may ask for by name, besides the network and the input.
+EXTRAS = ("key", "state", "training")
+BATCH_AXIS = "batch"
+
+
+class CalledNetwork(eqx.Module):
+    """A network and how it is called on one example. `with_call` makes it.
+
+    Calling it on an input gives its output in prediction.
+
+    Attributes
+    ----------
+    wrapped_network : PyTree
+        The network itself. Names of layers and arrays are those that they have in it.
+    state : PyTree
+        What a pass in training changes besides learning, such as running statistics; or `None`.
+
+    Examples
+    --------
+    >>> first = sx.networks.with_call(net, lambda net, inputs: net(inputs["table"]))
+    >>> first({"table": x[0].astype(np.float32)}).shape
+    ()
+    """
+
+    wrapped_network: PyTree
+    state: PyTree
+    key: PRNGKeyArray | None
+    function: Callable[..., Any] = eqx.field(static=True)
+    extras: tuple[str, ...] = eqx.field(static=True)
+    # Whether a key has no default, so that prediction draws one too.
+    always_noisy: bool = eqx.field(static=True)
+    in_training: bool = eqx.field(static=True, default=False)
+
+    def __call__(self, x: PyTree, key: PRNGKeyArray | None = None) -> Any:
+        """The output; in training, the output and the state after it."""
+        given: dict[str, Any] = {"training": self.in_training, "state": _copy(self.state)}
+        if self.in_training:
+            network, given["key"] = self.wrapped_network, key
+        else:
+            network = _settle(self.wrapped_network, everything=not self.always_noisy)
+            if self.always_noisy:
+                # Until a draw gives it a key of its own, any will do.
+                given["key"] = jax.random.key(0) if self.key is None else self.key
+        arguments = {name: given[name] for name in self.extras if name in given}
+        output = self.function(network, x, **arguments)
+        state = None
+        if "state" in self.extras:
+            output, state = _split(output)
+        return (output, state) if self.in_training else output
+
+
+def with_call(
+    network: PyTree, call: Callable[..., Any] | None = None, *, state: PyTree = None
+) -> CalledNetwork:
+    """A network that is called in a way of its own.
+
+    `Model(network, ..., call=call, state=state)` does the same. By itself it is of use where a
+    network is asked for, as by `scalemix.load`.
+
+    Parameters
+    ----------
+    network : PyTree
+        Any network, or any tree of layers.
+    call : callable, optional
+        `(network, x, ...) -> output` for one example. Whatever of `key`, `state` and `training` is
+        among its parameters is given to it by name:
+
+        - `key`: a key for this example, in training. A `key` with a default is left out in
+          prediction; then the network is in inference mode (`eqx.nn.inference_mode`), so that its
+          dropout layers are off. A `key` without a default is given in prediction too, one for
+          each network that is drawn, and dropout stays on.
+        - `state`: the state. The function then returns the output and the new state. In prediction
+          layers with a state are in inference mode, and the new state is dropped.
+        - `training`: whether this is training.
+
+        By default, `network(x, state)`.
+    state : PyTree, optional
+        The first state, such as that of `eqx.nn.make_with_state`. Gradients do not reach it. It
+        must come out of a pass the same for all examples of a batch, whose axis is called "batch"
+        or as a `BatchNorm` in the network calls it.
+
+    Returns
+    -------
+    CalledNetwork
+        A network that is called as `network(x)`.
+
+    Raises
+    ------
+    ValueError
+        If the function takes something else, or a state without there being one.
+
+    Examples
+    --------
+    A network with dropout of its own, which is off in prediction:
+
+    >>> dropout = eqx.nn.Sequential([net.layers[0], eqx.nn.Dropout(0.5), net.layers[-1]])
+    >>> network = sx.networks.with_call(dropout, lambda net, x, key=None: net(x, key=key))
+    >>> network(x[0].astype(np.float32)).shape
+    (1,)
+    """
+    if call is None:
+        call = _call_with_state
+    if not callable(call):
+        raise ValueError(f"call must be a function (network, x) -> output; got {call!r}.")
+    extras, always_noisy = _read_parameters(call)
+    if ("state" in extras) != (state is not None):
+        raise ValueError(
+            "call takes a state, and there is none: pass the first one as state=."
+            if state is None
+            else "There is a state, and call does not take it: call=lambda net, x, state: ..."
+        )
+    return CalledNetwork(network, state, None, call, extras, always_noisy)
+
+
+def compute_in(network: PyTree, dtype: DTypeLike) -> CalledNetwork:
+    """The network computing in another type of number, such as bfloat16.
+
+    Parameters
+    ----------
+    network : PyTree
+        Any network. Its weights stay in their own type, in which they also learn.
+    dtype : dtype
+        The type that inputs and weights are cast to on each call. The output is cast back.
+
+    Returns
+    -------
+    CalledNetwork
+        A network that is called as `network(x)`.
+
+    Examples
+    --------
+    >>> half = sx.networks.compute_in(net, jnp.bfloat16)
+    >>> half(x[0].astype(np.float32)).dtype
+    dtype('float32')
+    """
+
+    def call(network: PyTree, x: PyTree) -> PyTree:
+        types = [leaf.dtype for leaf in jax.tree.leaves(network) if eqx.is_inexact_array(leaf)]
+        output = _cast(network, dtype)(_cast(x, dtype))
+        return _cast(output, types[0]) if types else output
+
+    return with_call(network, call)
+
+
+def in_training(network: PyTree) -> PyTree:
+    """The network as training calls it; most networks know no difference."""
+    if not isinstance(network, CalledNetwork):
+        return network
+    return dataclasses.replace(network, in_training=True)
+
+
+def train_rows(
+    run: Callable[..., Any],
+    network: PyTree,
+    x: PyTree,
+    keys: PRNGKeyArray | None,
+    *by_row: Any,
+    in_axes: tuple[Any, ...] = (),
+) -> tuple[Any, PyTree]:
+    """The outputs of a batch in training, and the network's state after it.
+
+    `run(pass_one, *of_row)` gives whatever comes of one row, where `pass_one(called)` is the output
+    of a network that is called as `network` is: itself, or the same under noise.
+    """
+
+    def one(x: PyTree, key: PRNGKeyArray | None, *of_row: Any) -> tuple[Any, PyTree]:
+        states: list[PyTree] = []
+
+        def pass_one(called: Callable[..., Any]) -> Any:
+            if not isinstance(network, CalledNetwork):
+                return called(x)
+            output, state = called(x, key)
+            states.append(state)
+            return output
+
+        result = run(pass_one, *of_row)
+        return result, states[-1] if states else None
+
+    axes = in_axes or (0,) * len(by_row)
+    mapped = jax.vmap(one, in_axes=(0, 0, *axes), out_axes=(0, None), axis_name=batch_axis(network))
+    try:
+        return mapped(x, keys, *by_row)
+    except ValueError as error:
+        if "out_axes" not in str(error):
+            raise
+        raise ValueError(
+            "The state that comes out of call differs between the examples of a batch. Average it "
+            f"over them, as eqx.nn.BatchNorm does: jax.lax.pmean(value, {batch_axis(network)!r})."
+        ) from error
+
+
+def row_keys(network: PyTree, key: PRNGKeyArray, shape: tuple[int, ...]) -> PRNGKeyArray | None:
+    """A key for each pass in training, where the network takes one."""
+    if isinstance(network, CalledNetwork) and "key" in network.extras:
+        return jax.random.split(key, shape)
+    return None
+
+
+def seed(drawn: PyTree, key: PRNGKeyArray) -> PyTree:
+    """A drawn network, itself or within another, with its own noise drawn as well.
+
+    It is a function then, with the same noise at every input.
+    """
+
+    def seeded(node: Any) -> Any:
+        if isinstance(node, CalledNetwork) and node.always_noisy:
+            return dataclasses.replace(node, key=key)
+        return node
+
+    return jax.tree.map(seeded, drawn, is_leaf=lambda node: isinstance(node, CalledNetwork))
+
+
+def state_of(network: PyTree) -> PyTree:
+    """What training changes besides learning; `None` for most networks."""
+    return network.state if isinstance(network, CalledNetwork) else None
+
+
+def with_state(network: PyTree, state: PyTree) -> PyTree:
+    """The network with this state in place of its own."""
+    if not isinstance(network, CalledNetwork):
+        return network
+    return dataclasses.replace(network, state=state)
+
+
+def mean_state(states: PyTree, num_axes: int) -> PyTree:
+    """One state for those of several passes, along so many first axes: their mean.
+
+    Counters and flags are the same in all of them.
+    """
+    for _ in range(num_axes):
+        states = jax.tree.map(
+            lambda leaf: leaf.mean(0) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf[0],
+            states,
+        )
+    return states
+
+
+def check_density(network: PyTree) -> None:
+    """Raise `ValueError` unless the output is a function of weights and input alone."""
+    if not isinstance(network, CalledNetwork):
+        return
+    if network.always_noisy:
+        raise ValueError(
+            "call takes a key without a default, so the network's output is random, and its "
+            "weights have no density that MCMC could sample. Give key a default (key=None): it is "
+            "then left out, and dropout is off."
+        )
+    layers = jax.tree.leaves(network.wrapped_network, is_leaf=_has_mode)
+    modes = [layer.inference for layer in layers if _has_mode(layer)]
+    # A state that no layer of Equinox's has is one that may change.
+    if network.state is not None and not (modes and all(modes)):
+        raise ValueError(
+            "The network has a state that passes through it change, such as the statistics of a "
+            "BatchNorm, and MCMC samples weights under one state. Fit it by VariationalEM or "
+            "NoiseTraining; or fix the state of a trained network: eqx.nn.inference_mode(network)."
+        )
+
+
+def reads_batch(network: PyTree) -> bool:
+    """Whether the output for an example may depend on the others of its batch."""
+    return state_of(network) is not None
+
+
+def batch_axis(network: PyTree) -> str:
+    """The name of the axis along which a batch lies, as the network's norms call it."""
+    norms = jax.tree.leaves(network, is_leaf=_is_norm)
+    names = {str(n.axis_name) for n in norms if _is_norm(n)}
+    if len(names) > 1:
+        raise ValueError(
+            f"BatchNorms of the network average over axes of different names: "
+            f"{', '.join(sorted(names))}. Give all of them one axis_name."
+        )
+    return next(iter(names), BATCH_AXIS)
+
+
+def _is_norm(node: Any) -> bool:
+    return isinstance(node, eqx.nn.BatchNorm)
+
+
+def _call_with_state(network: PyTree, x: PyTree, state: PyTree) -> tuple[Any, PyTree]:
+    return network(x, state)
+
+
+def _read_parameters(call: Callable[..., Any]) -> tuple[tuple[str, ...], bool]:
+    """Which extras a function takes, and whether it takes a key without a default."""
+    parameters = list(inspect.signature(call).parameters.values())
+    variadic = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    beside = [p for p in parameters[2:] if p.kind not in variadic]
+    unknown = [p.name for p in beside if p.name not in EXTRAS and p.default is p.empty]
+    if len(parameters) < 2 or unknown:
+        raise ValueError(
+            f"call takes a network, one example, and by name any of {', '.join(EXTRAS)}; got a "
+            f"function of ({', '.join(p.name for p in parameters)})."
+        )
+    extras = tuple(p.name for p in beside if p.name in EXTRAS)
+    return extras, any(p.name == "key" and p.default is p.empty for p in beside)
+
+
+def _settle(network: PyTree, *, everything: bool) -> PyTree:
+    """The network in inference mode; or only its layers with a state, so that dropout stays on."""
+    if everything:
+        return eqx.nn.inference_mode(network)
+
+    return jax.tree.map(
+        lambda node: eqx.nn.inference_mode(node) if _has_mode(node) else node,
+        network,
+        is_leaf=_has_mode,
+    )
+
+
+def _has_mode(node: Any) -> bool:
+    """Whether this is a layer with a state, in training or in inference mode."""
+    return isinstance(node, eqx.nn.StatefulLayer) and hasattr(node, "inference")
+
+
+def _copy(state: PyTree) -> PyTree:
+    # A state of Equinox is invalid once another has been made of it.
+    return jax.tree.map(lambda leaf: leaf, state)
+
+
+def _split(output: Any) -> tuple[Any, PyTree]:
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise ValueError(
+            f"call takes a state, so it must return (output, state); it returned a "
+            f"{type(output).__name__}."
+        )
+    return output
+
+
+def _cast(tree: PyTree, dtype: DTypeLike) -> PyTree:
+    def cast(leaf: Any) -> Any:
+        is_number = eqx.is_array(leaf) and jnp.issubdtype(leaf.dtype, jnp.floating)
+        return jnp.asarray(leaf, dtype) if is_number else leaf
+
+    return jax.tree.map(cast, tree)
