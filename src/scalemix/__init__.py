@@ -42,6 +42,7 @@ __all__ = [  # noqa: F405
     "data",
     "default_candidates",
     "fit",
+    "fit_batches",
     "fit_many",
     "fit_stacked",
     "fit_stacked_many",

@@ -3,6 +3,7 @@
 from scalemix import bases, data, likelihoods, metrics, mixtures, networks
 from scalemix.data.preparation import InputWarning
 from scalemix.fitting.candidates import Candidate, default_candidates
+from scalemix.fitting.from_batches import fit_batches
 from scalemix.fitting.front_door import fit, fit_many
 from scalemix.fitting.stacking import Stacked, fit_stacked, fit_stacked_many
 from scalemix.inference import MCMC, NoiseTraining, VariationalEM
@@ -65,6 +66,7 @@ __all__ = [
     "data",
     "default_candidates",
     "fit",
+    "fit_batches",
     "fit_many",
     "fit_stacked",
     "fit_stacked_many",

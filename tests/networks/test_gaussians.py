@@ -27,7 +27,7 @@ def both_ways(network, x, num=NUM_PASSES):
         site.name: 0.2 + 0.6 * jax.random.uniform(jax.random.key(i), site.shape)
         for i, site in enumerate(sites)
     }
-    uses = find_uses(network, sites, x)
+    uses = find_uses(network, sites, x[None])
 
     def trained(key):
         noise = draw_noise(uses, (), key)
@@ -61,7 +61,7 @@ def test_tracing_tells_which_weights_act_once(name):
     build, once = NETWORKS[name]
     network = build()
     sites = find_sites(network)
-    uses = find_uses(network, sites, jnp.zeros(6))
+    uses = find_uses(network, sites, jnp.zeros((1, 6)))
     assert set(uses.once) == once
     assert set(uses.often) == {site.name for site in sites} - once
 
@@ -71,7 +71,7 @@ def test_examples_of_a_batch_have_weights_of_their_own():
     network = NETWORKS["at every position"][0]()
     sites, x = find_sites(network), jax.random.normal(jax.random.key(1), (6,))
     deviations = {site.name: jnp.full(site.shape, 0.5) for site in sites}
-    uses = find_uses(network, sites, x)
+    uses = find_uses(network, sites, x[None])
 
     @jax.vmap
     def two_examples(key):
@@ -95,7 +95,7 @@ def test_opposite_noise_is_opposite(name):
     network = NETWORKS[name][0]()
     sites, x = find_sites(network), jax.random.normal(jax.random.key(1), (6,))
     deviations = {site.name: jnp.full(site.shape, 0.5) for site in sites}
-    uses = find_uses(network, sites, x)
+    uses = find_uses(network, sites, x[None])
     noise = draw_noise(uses, (), KEY)
 
     def output(sign):
@@ -111,7 +111,7 @@ def test_a_unit_that_is_off_has_a_finite_gradient():
     sites = find_sites(layer)
 
     def output(log_deviation, x):
-        uses = find_uses(layer, sites, x)
+        uses = find_uses(layer, sites, x[None])
         noise = draw_noise(uses, (), KEY)
         deviations = {"network": jnp.exp(log_deviation)}
         weights = gaussian_weights(layer, sites, uses, deviations, noise, jnp.ones(()))

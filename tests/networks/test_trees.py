@@ -112,7 +112,9 @@ def test_the_way_through_the_network_is_seen(name):
             for model in (ours, theirs)
         ]
         assert found[0] == found[1] != []
-    once = [find_uses(model.network, model.sites, x).once.values() for model in (ours, theirs)]
+    once = [
+        find_uses(model.network, model.sites, x[None]).once.values() for model in (ours, theirs)
+    ]
     assert [*once[0]] == [*once[1]]
 
 

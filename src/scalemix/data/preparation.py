@@ -50,8 +50,7 @@ def prepare(
 
     Rows of weight zero are dropped: they are in no batch, no count and no held-out part.
     """
-    if not (isinstance(standardize, bool) or standardize == "target"):
-        raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
+    check_standardize(standardize)
     x = check_inputs(x, reader)
     y = check_targets(y, reader.likelihood)
     if len(y) != num_rows(x):
@@ -74,6 +73,12 @@ def prepare(
     if not real:
         _check_possible(reader, y, rows)
     return Data(inputs_as_seen(x, reader, scaling, rows), y, weight.astype(dtype)), scaling
+
+
+def check_standardize(standardize: Any) -> None:
+    """Raise `ValueError` unless this says what to standardise."""
+    if not (isinstance(standardize, bool) or standardize == "target"):
+        raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
 
 
 def _warn_of_frozen_readers(reader: Reader, x: np.ndarray) -> None:

@@ -64,6 +64,44 @@ def find_scaling(
     return Scaling(x_mean, x_scale, float(y_mean), float(y_scale))
 
 
+class Moments:
+    """Weighted means and deviations of rows that come a few at a time, in double precision."""
+
+    def __init__(self) -> None:
+        self.total = 0.0
+
+    def add(self, values: np.ndarray, weight: np.ndarray) -> None:
+        """Some more rows."""
+        values = values.astype(np.float64)
+        if not self.total:
+            # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
+            _, self.exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
+            self.mean = np.zeros(values.shape[1:])
+            self.squares = np.zeros(values.shape[1:])
+        values = np.ldexp(values, -self.exponent)
+        total = float(weight.sum())
+        if not total:
+            return
+        mean = np.average(values, axis=0, weights=weight)
+        away, share = mean - self.mean, total / (self.total + total)
+        # The sum of squares of both parts, and of the distance between their means.
+        self.squares += weight @ (values - mean) ** 2 + away**2 * self.total * share
+        self.mean += away * share
+        self.total += total
+
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of each column; a column that does not vary keeps its unit."""
+        return _in_units(self.mean, np.sqrt(self.squares / self.total), self.exponent)
+
+
+def _in_units(
+    mean: np.ndarray, scale: np.ndarray, exponent: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    varies = scale > 1e-12 * np.abs(mean)
+    mean, scale = np.ldexp(mean, exponent), np.ldexp(scale, exponent)
+    return mean, np.where(varies & (scale >= np.finfo(np.float64).tiny), scale, 1.0)
+
+
 def _spread(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = values.astype(np.float64)
     # Dividing by a power of two costs no digit, and squares then neither overflow nor vanish.
@@ -71,6 +109,4 @@ def _spread(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndar
     values = np.ldexp(values, -exponent)
     mean = np.average(values, axis=0, weights=weight)
     scale = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
-    varies = scale > 1e-12 * np.abs(mean)
-    mean, scale = np.ldexp(mean, exponent), np.ldexp(scale, exponent)
-    return mean, np.where(varies & (scale >= np.finfo(np.float64).tiny), scale, 1.0)
+    return _in_units(mean, scale, exponent)

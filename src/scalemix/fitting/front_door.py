@@ -1,6 +1,6 @@
 """The front door of inference: `fit` and `fit_many`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,9 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key, check_keys
 from scalemix.data.preparation import Standardize, prepare
-from scalemix.fitting.progress import bar
+from scalemix.fitting.progress import watch
 from scalemix.inference.checkpoint import check_files
-from scalemix.inference.driver import Control
+from scalemix.inference.driver import Control, Progress
 from scalemix.inference.method import Method, Problem
 from scalemix.model.model import Model
 from scalemix.posterior.posterior import Posterior
@@ -27,6 +27,7 @@ def fit(
     sample_weight: Any = None,
     standardize: Standardize = True,
     progress: bool | None = None,
+    callback: Callable[[Progress], object] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
@@ -53,6 +54,9 @@ def fit(
         come back on the scale of `y`. `"target"` standardises only the target, `False` nothing.
     progress : bool, optional
         Whether to show a progress bar. By default it is shown on a terminal only.
+    callback : callable, optional
+        A function that is called after each chunk of steps (`chunk_steps` of the method) with a
+        `scalemix.inference.Progress`: step, objective and metrics. What it raises ends the fit.
     checkpoint : path, optional
         A file to which the state of the run is written: every `checkpoint_every` chunks, on Ctrl-C,
         and at the end. It stays there. A file that exists is refused unless `resume=True`.
@@ -91,7 +95,8 @@ def fit(
     key = check_key(key, "key")
     return fit_many(
         [model], [x], [y], method, keys=key[None], sample_weights=weights, standardize=standardize,
-        progress=progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+        progress=progress, callback=callback, checkpoint=checkpoint,
+        checkpoint_every=checkpoint_every, resume=resume,
     )[0]  # fmt: skip
 
 
@@ -105,6 +110,7 @@ def fit_many(
     sample_weights: Sequence[Any] | None = None,
     standardize: Standardize = True,
     progress: bool | None = None,
+    callback: Callable[[Progress], object] | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
@@ -133,6 +139,8 @@ def fit_many(
     standardize : bool or "target", default True
         As in `fit`.
     progress : bool, optional
+        As in `fit`.
+    callback : callable, optional
         As in `fit`.
     checkpoint : path, optional
         As in `fit`: one file for all.
@@ -174,11 +182,7 @@ def fit_many(
                 f"Fits that run together must be of one kind: method {i} is "
                 f"{type(one).__name__}, and method 0 is {type(methods[0]).__name__}."
             )
-    if not (isinstance(checkpoint_every, int) and checkpoint_every > 0):
-        raise ValueError(
-            f"checkpoint_every must be a positive whole number, got {checkpoint_every!r}."
-        )
-    check_resume(checkpoint, resume)
+    path = check_checkpoints(checkpoint, checkpoint_every, resume)
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = [prepare(*one, standardize) for one in zip(models, xs, ys, weights, strict=True)]
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
@@ -188,8 +192,7 @@ def fit_many(
         Problem(models[i], methods[i], prepared[i][0], fit_keys[i], split_keys[i])
         for i in range(num)
     ]
-    path = None if checkpoint is None else Path(checkpoint)
-    with bar(progress) as report:
+    with watch(progress, callback) as report:
         control = Control(report, path, checkpoint_every, resume)
         outcome = type(methods[0]).run(problems, control)
     posteriors = [
@@ -198,6 +201,18 @@ def fit_many(
     ]
     outcome.warn(posteriors)
     return posteriors
+
+
+def check_checkpoints(
+    checkpoint: str | Path | None, checkpoint_every: int, resume: bool
+) -> Path | None:
+    """Where checkpoints go, or a `ValueError`."""
+    if not (isinstance(checkpoint_every, int) and checkpoint_every > 0):
+        raise ValueError(
+            f"checkpoint_every must be a positive whole number, got {checkpoint_every!r}."
+        )
+    check_resume(checkpoint, resume)
+    return None if checkpoint is None else Path(checkpoint)
 
 
 def check_method(method: Any, model: Any) -> None:

@@ -10,6 +10,23 @@ from scalemix.inference.driver import Progress
 
 
 @contextmanager
+def watch(
+    progress: bool | None, callback: Callable[[Progress], object] | None
+) -> Iterator[Callable[[Progress], None] | None]:
+    """A function to report progress to, which shows a bar and tells the callback; or `None`."""
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be a function of one argument, got {callback!r}.")
+    with bar(progress) as show:
+        told = [each for each in (show, callback) if each is not None]
+
+        def report(progress: Progress) -> None:
+            for each in told:
+                each(progress)
+
+        yield report if told else None
+
+
+@contextmanager
 def bar(wanted: bool | None) -> Iterator[Callable[[Progress], None] | None]:
     """A function to report progress to, or `None`; shown by default only on a terminal."""
     if not (sys.stderr.isatty() if wanted is None else wanted):

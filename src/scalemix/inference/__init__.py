@@ -1,6 +1,7 @@
 """Methods of inference, and the objectives of noise training."""
 
 from scalemix.inference.chains.mcmc import MCMC
+from scalemix.inference.driver import Progress
 from scalemix.inference.method import Method
 from scalemix.inference.training.em import VariationalEM
 from scalemix.inference.training.noise import NoiseTraining
@@ -18,6 +19,7 @@ __all__ = [
     "MCMC",
     "Method",
     "NoiseTraining",
+    "Progress",
     "Training",
     "VariationalEM",
     "hierarchical",

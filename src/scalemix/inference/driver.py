@@ -18,11 +18,32 @@ from scalemix.inference import checkpoint as checkpoints
 
 
 class Progress(NamedTuple):
-    """What is reported after each chunk."""
+    """How far a fit has come, as it is told to a `callback` after each chunk of steps.
+
+    Attributes
+    ----------
+    step : int
+        The number of steps taken.
+    num_steps : int
+        The number of steps there will be. A fit of several parts counts each by itself.
+    objective : float
+        What is being maximised, per datum, at the last step; of MCMC, the log density.
+    metrics : dict of str to float
+        Whatever else the method knows: parts of the objective, the score of held-out rows, the
+        acceptance of proposals. Where several networks are fitted together these are means.
+
+    Examples
+    --------
+    >>> told = []
+    >>> _ = sx.fit(model, x, y, sx.VariationalEM(steps=20), key=key, callback=told.append)
+    >>> told[-1].step, sorted(told[-1].metrics)
+    (20, ['kl', 'log_hyperprior', 'log_likelihood'])
+    """
 
     step: int
     num_steps: int
     objective: float
+    metrics: dict[str, float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +99,10 @@ class Run(abc.ABC, Generic[MemoryT]):
     def objective(self, memory: MemoryT) -> float:
         """The number that progress shows."""
 
+    def metrics(self, memory: MemoryT) -> dict[str, float]:
+        """Further numbers for whoever watches."""
+        return {}
+
     def has_ended(self, memory: MemoryT) -> bool:
         """Whether there is nothing left to do."""
         return int(memory.done) >= self.num_steps
@@ -99,7 +124,8 @@ def drive(run: Run[MemoryT], control: Control) -> MemoryT:
             memory = run.advance(memory)
             done = int(memory.done)
             if control.report is not None:
-                control.report(Progress(done, run.num_steps, run.objective(memory)))
+                told = Progress(done, run.num_steps, run.objective(memory), run.metrics(memory))
+                control.report(told)
             due = num_chunks(done, run.chunk_steps) % control.checkpoint_every == 0
             if path is not None and (due or run.has_ended(memory)):
                 checkpoints.write(path, memory, prints)

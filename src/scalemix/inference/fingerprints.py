@@ -8,19 +8,18 @@ import jax
 from scalemix.inference.digests import arrays_digest, digest
 
 
-def fingerprint(
-    programs: Any, data: Any, held_out: Any, num_rows: Any, sets: Any, keys: Any
-) -> dict[str, str]:
+def fingerprint(programs: Any, data: list[Any], held_out: Any, keys: Any) -> dict[str, str]:
     """Equal for two runs that are the same; where they differ, the name says in what.
 
-    How many steps a run has, and on which batches, follows from its settings and its data.
+    `data` are arrays. How many steps a run has, and on which batches, follows from its settings
+    and its data.
     """
     method, model = programs
     return {
         "method": digest(type(method), "method"),
         **_settings(method),
         "model": digest(model, "model"),
-        "data": arrays_digest([*jax.tree.leaves(data), num_rows, sets]),
+        "data": arrays_digest(data),
         "held-out data": arrays_digest(jax.tree.leaves(held_out)),
         "key": arrays_digest([jax.random.key_data(keys)]),
     }

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from jaxtyping import PRNGKeyArray
 
 from scalemix.data.batches import Data
+from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
 from scalemix.model.model import Model
 from scalemix.posterior.networks import Ensemble, Networks
@@ -24,6 +25,15 @@ class Problem(NamedTuple):
     key: PRNGKeyArray
     split_key: PRNGKeyArray
     """The key that decides which rows are held out, for methods that hold out some."""
+
+
+class StreamProblem(NamedTuple):
+    """What a fit to batches that come one after the other is given."""
+
+    model: Model
+    method: Any
+    stream: BatchStream
+    key: PRNGKeyArray
 
 
 class Inferred(NamedTuple):
@@ -61,3 +71,10 @@ class Method(abc.ABC):
         The methods of the problems are all of this class. `ValueError` says in which setting two
         of them differ that must not.
         """
+
+    @classmethod
+    def run_stream(cls, problem: StreamProblem, control: Control) -> Outcome:
+        """Solve one problem whose data come as batches; `ValueError` if that cannot be."""
+        raise ValueError(
+            f"{cls.__name__} needs all rows at once. Fit batches by NoiseTraining or VariationalEM."
+        )

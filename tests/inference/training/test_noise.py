@@ -255,7 +255,7 @@ def test_all_steps_of_a_sequence_share_their_draws():
     x = np.zeros((32, num_steps, num_features), np.float32)
     x[..., 0] = 1.0
     batch = Batch(jnp.asarray(x), jnp.zeros(32), jnp.ones(32))
-    values = np.asarray(engine._log_likelihoods(model, batch, KEY))
+    values = np.asarray(engine._log_likelihoods(model, batch, KEY)[0])
     sums = np.sqrt(-2 * (values - values.max()))
     # Were masks drawn for each step, these would be all numbers from 0 to 5.
     np.testing.assert_allclose(np.unique(sums.round(3)), [0.0, num_steps])
@@ -264,7 +264,7 @@ def test_all_steps_of_a_sequence_share_their_draws():
     assert 0.2 < masks.mean() < 0.8
     # The same draws as by example.
     same = dataclasses.replace(engine, noise_sharing="example")
-    np.testing.assert_array_equal(same._log_likelihoods(model, batch, KEY), values)
+    np.testing.assert_array_equal(same._log_likelihoods(model, batch, KEY)[0], values)
 
 
 def test_a_sequence_has_steps():

@@ -35,7 +35,7 @@ def log_likelihoods(std, num_draws, key, sharing="batch"):
     """`l[s, n]` by the library's own noisy network."""
     engine = sx.NoiseTraining(num_draws=num_draws, noise_sharing=sharing)
     batch = Batch(jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32), jnp.ones(NUM))
-    return engine._log_likelihoods(linear_model(std), batch, key)
+    return engine._log_likelihoods(linear_model(std), batch, key)[0]
 
 
 def exact_evidence(std):

@@ -67,7 +67,8 @@ class _ChainsRun(Run[ChainsMemory]):
     ):
         self.method, self.num_steps, self.chunk_steps = method, method.num_steps, method.chunk_steps
         sets = np.arange(len(num_rows))
-        self.identity = SideBySide(method, models), data, None, num_rows, sets, keys
+        arrays = [*jax.tree.leaves(data), num_rows, sets]
+        self.identity = SideBySide(method, models), arrays, None, keys
         self.arrays, self.static = eqx.partition(models, eqx.is_array)
         self.data, self.find_starts = jax.tree.map(jnp.asarray, data), find_starts
         self.num_data = float(np.asarray(data.weight).sum(axis=1).mean())
@@ -123,6 +124,14 @@ class _ChainsRun(Run[ChainsMemory]):
         for kept, new in zip(memory.transitions, transitions, strict=True):
             kept[:, :, done : done + count] = np.asarray(new)[:, :, :count]
         return memory._replace(state=state, done=np.asarray(done + count))
+
+    def metrics(self, memory: ChainsMemory) -> dict[str, float]:
+        done, steps = int(memory.done), memory.transitions
+        recent = slice(max(0, done - self.chunk_steps), done)
+        return {
+            "acceptance": float(np.mean(steps.acceptance[..., recent])),
+            "diverged": float(np.mean(steps.diverged[..., recent])),
+        }
 
     def objective(self, memory: ChainsMemory) -> float:
         last = memory.transitions.log_density[..., int(memory.done) - 1]

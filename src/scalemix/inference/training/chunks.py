@@ -14,6 +14,7 @@ from scalemix.data.batches import Data
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
 from scalemix.inference.training.scoring import weighted_mean
+from scalemix.inference.training.sources import Source
 
 
 class Chunk(NamedTuple):
@@ -34,66 +35,34 @@ class Chunks:
         self,
         arrays: PyTree,
         static: PyTree,
-        data: Data,
-        num_rows: np.ndarray,
-        sets: np.ndarray,
+        source: Source,
         schedule: Schedule,
-        keys: PRNGKeyArray,
+        step_keys: PRNGKeyArray,
+        sets: np.ndarray,
     ):
         self.arrays: PyTree = arrays
         self.static: PyTree = static
         self.schedule = schedule
-        self.sets_on_host = sets
+        self.source = source
+        # Which set of held-out rows each model has.
         self.sets: Array = jnp.asarray(sets, jnp.int32)
-        self.rows_on_host: list[int] = [int(num_rows[which]) for which in sets]
-        # In double precision, or the mean weight would not be one where all weights are.
-        num_data = data.weight.sum(axis=1, dtype=np.float64)
-        size = schedule.batch_size
-        totals = num_data if size is None else num_data * size / num_rows
-        dtype = data.weight.dtype
-        self.num_data: Array = jnp.asarray(num_data[sets].astype(dtype))
-        self.totals: Array = jnp.asarray(totals[sets].astype(dtype))
-        self.num_rows: Array = jnp.asarray(num_rows[sets], jnp.int32)
-        self.longest: int = data.weight.shape[1]
-        order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        self.order_keys: PRNGKeyArray = order_keys
+        self.num_models = len(sets)
+        num_data, size = source.num_data, schedule.batch_size
+        totals = num_data if size is None else num_data * size / source.num_rows
+        self.num_data: Array = jnp.asarray(num_data.astype(source.dtype))
+        self.totals: Array = jnp.asarray(totals.astype(source.dtype))
         self.step_keys: PRNGKeyArray = jax.vmap(noise_key)(step_keys)
-        self.data: Data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
-        self.orders: tuple[list[int], Array] | None = None
 
     def run(self, state: PyTree, start: int, count: int) -> Chunk:
         """What `count` steps from step `start` on lead to."""
-        data, rows = self._batches(start)
+        data, sets, rows = self.source.batches(start)
         state, *by_step, recorded, finite = programs.run_chunk(
-            self.schedule, self.static, state, self.arrays, data, self.sets, rows,
+            self.schedule, self.static, state, self.arrays, data, sets, rows,
             self.num_data, self.totals, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip
         objective, log_likelihood = (np.asarray(values)[:, :count] for values in by_step)
         good = bool(finite) and bool(np.isfinite(objective).all())
         return Chunk(state, objective, log_likelihood, jax.tree.map(np.asarray, recorded), good)
-
-    def _batches(self, start: int) -> tuple[Data, Array | None]:
-        size, steps = self.schedule.batch_size, self.schedule.chunk_steps
-        if size is None:
-            return self.data, None
-        epochs = [start * size // n for n in self.rows_on_host]
-        if self.orders is None or self.orders[0] != epochs:
-            reach = steps * size // min(self.rows_on_host) + 2
-            first = jnp.asarray(epochs, jnp.int32)
-            orders = programs.visits_of(self.order_keys, self.num_rows, first, self.longest, reach)
-            self.orders = epochs, orders
-        places = jnp.asarray([start * size % n for n in self.rows_on_host], jnp.int32)
-        rows = programs.rows_of(self.orders[1], places, self.num_rows, steps, size)
-        if not self.schedule.stream:
-            return self.data, rows
-        # Only the rows of this chunk go to the device.
-        on_host = np.asarray(rows)
-        pairs = list(zip(self.sets_on_host, on_host, strict=True))
-
-        def gathered(a: np.ndarray) -> Array:
-            return jnp.asarray(np.stack([a[which][chosen] for which, chosen in pairs]))
-
-        return jax.tree.map(gathered, self.data), None
 
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out rows, under the same noise every time."""
@@ -106,9 +75,9 @@ class Chunks:
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
-        data, rows = self._batches(0)
+        data, sets, rows = self.source.batches(0)
         *_, recorded, _ = eqx.filter_eval_shape(
-            programs.run_chunk, self.schedule, self.static, state, self.arrays, data, self.sets,
+            programs.run_chunk, self.schedule, self.static, state, self.arrays, data, sets,
             rows, self.num_data, self.totals, self.step_keys, jnp.int32(0), jnp.int32(0),
         )  # fmt: skip
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
@@ -132,7 +101,7 @@ class Chunks:
         else:
             which = int(np.flatnonzero(~np.isfinite(objective[:, -1]))[0])
             where = "the likelihood of the targets is no longer finite"
-        model = f" of model {which}" if len(self.rows_on_host) > 1 else ""
+        model = f" of model {which}" if self.num_models > 1 else ""
         return (
             f"Training{model} diverged at step {start + low}: {where}. Try a smaller learning "
             f"rate, a smaller prior scale, a higher noise floor of the likelihood, or a mixture "

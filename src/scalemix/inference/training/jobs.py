@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix.data.batches import Data, stack
+from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
 from scalemix.inference.method import Inferred, Outcome
 from scalemix.inference.side_by_side import SideBySide, stack_fits, take
@@ -18,6 +19,7 @@ from scalemix.inference.training.engine import Engine, Schedule
 from scalemix.inference.training.findings import warn_of_useless_fits
 from scalemix.inference.training.programs import held_out_scores
 from scalemix.inference.training.scoring import RowScores
+from scalemix.inference.training.sources import InMemory, Streamed
 from scalemix.model.model import Model
 from scalemix.networks.calling import reads_batch
 from scalemix.posterior.networks import Ensemble, Networks
@@ -126,9 +128,23 @@ def run_jobs(
             f"differ in length ({min(lengths)} to {max(lengths)}): give batch_size, or fit them "
             "one by one."
         )
+    keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
+    num_rows = np.array([len(data.y) for data in train])
+    order_keys, _ = loop.order_and_step_keys(keys)
+    source = InMemory(stack(train, exact=exact), num_rows, sets, schedule, order_keys)
     trained = loop.run(
-        starts, stack(train, exact=exact), None if held_out is None else stack(held_out),
-        np.array([len(data.y) for data in train]), np.array([job.which for job in jobs]),
-        schedule, jnp.stack([job.key for job in jobs]), control,
-    )  # fmt: skip
+        starts, source, None if held_out is None else stack(held_out), sets, schedule, keys, control
+    )
     return TrainedJobs(jobs, train, starts, trained)
+
+
+def run_stream(
+    jobs: Sequence[Job], schedule: Schedule, stream: BatchStream, control: Control
+) -> TrainedJobs:
+    """Train all these models as one program on the same stream of batches."""
+    starts = stack_fits([job.engine for job in jobs], [job.model for job in jobs])
+    source = Streamed(stream, len(jobs), schedule)
+    keys, sets = jnp.stack([job.key for job in jobs]), np.zeros(len(jobs), int)
+    trained = loop.run(starts, source, None, sets, schedule, keys, control)
+    # What a constant would say of the last rows stands for what it would say of all.
+    return TrainedJobs(jobs, [source.last], starts, trained)

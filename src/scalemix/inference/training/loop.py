@@ -20,6 +20,7 @@ from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training import programs
 from scalemix.inference.training.chunks import Chunks
 from scalemix.inference.training.engine import DivergenceError, Schedule
+from scalemix.inference.training.sources import Source
 
 
 class Trained(NamedTuple):
@@ -39,9 +40,8 @@ class Trained(NamedTuple):
 
 def run(
     starts: SideBySide,
-    data: Data,
+    source: Source,
     held_out: Data | None,
-    num_rows: np.ndarray,
     sets: np.ndarray,
     schedule: Schedule,
     keys: PRNGKeyArray,
@@ -49,11 +49,11 @@ def run(
 ) -> Trained:
     """Run engines on models, both stacked on a leading axis, each pair with a key of its own.
 
-    `data` and `held_out` are data sets stacked on a leading axis, with their numbers of rows;
-    `sets` says which of them each model has. What an engine holds as plain values is the same for
-    all models; what it holds as arrays may differ.
+    `held_out` are data sets stacked on a leading axis; `sets` says which of them each model has.
+    What an engine holds as plain values is the same for all models; what it holds as arrays may
+    differ.
     """
-    memory = drive(_TrainingRun(starts, data, held_out, num_rows, sets, schedule, keys), control)
+    memory = drive(_TrainingRun(starts, source, held_out, sets, schedule, keys), control)
     done = int(memory.done)
     chunks_done = num_chunks(done, schedule.chunk_steps)
     return Trained(
@@ -64,6 +64,12 @@ def run(
         recorded={name: value[:, :chunks_done] for name, value in memory.recorded.items()},
         chunk_steps=schedule.chunk_steps,
     )
+
+
+def order_and_step_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """The keys of each model for the order of its rows, and for its steps."""
+    orders, steps = jax.vmap(jax.random.split, out_axes=1)(keys)
+    return orders, steps
 
 
 class TrainingMemory(NamedTuple):
@@ -92,26 +98,27 @@ class _TrainingRun(Run[TrainingMemory]):
     def __init__(
         self,
         starts: SideBySide,
-        data: Data,
+        source: Source,
         held_out: Data | None,
-        num_rows: np.ndarray,
         sets: np.ndarray,
         schedule: Schedule,
         keys: PRNGKeyArray,
     ):
         self.num_steps, self.chunk_steps = schedule.num_steps, schedule.chunk_steps
         self.patience, self.held_out = schedule.patience, held_out
-        self.identity = starts, data, held_out, num_rows, sets, keys
+        self.identity = starts, source, held_out, keys
         self.arrays, self.static = eqx.partition(starts, eqx.is_array)
-        self.chunks = Chunks(self.arrays, self.static, data, num_rows, sets, schedule, keys)
+        _, step_keys = order_and_step_keys(keys)
+        self.chunks = Chunks(self.arrays, self.static, source, schedule, step_keys, sets)
 
     def fingerprint(self) -> dict[str, str]:
-        return fingerprint(*self.identity)
+        starts, source, held_out, keys = self.identity
+        return fingerprint(starts, source.identity(), held_out, keys)
 
     def begin(self, resuming: bool) -> TrainingMemory:
         init = eqx.filter_eval_shape if resuming else lambda function, *args: function(*args)
         state = init(programs.init, self.arrays, self.static, self.num_steps)
-        num_models, chunks = len(self.chunks.sets), num_chunks(self.num_steps, self.chunk_steps)
+        num_models, chunks = self.chunks.num_models, num_chunks(self.num_steps, self.chunk_steps)
         return TrainingMemory(
             done=np.zeros((), np.int64),
             stopped=np.zeros((), bool),
@@ -151,6 +158,17 @@ class _TrainingRun(Run[TrainingMemory]):
 
     def objective(self, memory: TrainingMemory) -> float:
         return float(memory.objective[:, int(memory.done) - 1].mean())
+
+    def metrics(self, memory: TrainingMemory) -> dict[str, float]:
+        done = int(memory.done)
+        last = num_chunks(done, self.chunk_steps) - 1
+        metrics = {"log_likelihood": float(memory.log_likelihood[:, done - 1].mean())}
+        for name, values in memory.recorded.items():
+            if values.ndim == 2:
+                metrics[name] = float(values[:, last].mean())
+        if self.held_out is not None:
+            metrics["score"] = float(memory.score[:, last].mean())
+        return metrics
 
     def has_ended(self, memory: TrainingMemory) -> bool:
         return bool(memory.stopped) or super().has_ended(memory)

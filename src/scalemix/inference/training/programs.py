@@ -48,7 +48,7 @@ def run_chunk(
         if rows is not None:
             batch = jax.tree.map(lambda a: a[which, rows[i]], data)
         elif schedule.stream:
-            # Gathered beforehand, for each model.
+            # Gathered beforehand.
             batch = jax.tree.map(lambda a: a[which, i], data)
         else:
             batch = jax.tree.map(lambda a: a[which], data)
@@ -58,9 +58,8 @@ def run_chunk(
         return engine.step(state, model, batch, num_data, schedule.num_steps, key)
 
     def steps(state, i) -> Step:
-        which = jnp.arange(len(sets)) if schedule.stream else sets
         return _side_by_side(lambda s, a, w, r, n, t, k: one(s, a, w, r, n, t, k, i))(
-            state, arrays, which, rows, num_data, totals, keys
+            state, arrays, sets, rows, num_data, totals, keys
         )
 
     quick, shapes = quick_on_cpu(steps, state, jnp.int32(0))

@@ -15,9 +15,9 @@ from scalemix.data.preparation import hold_out
 from scalemix.data.values import is_number
 from scalemix.inference.digests import SameCode, by_what_it_does
 from scalemix.inference.driver import Control
-from scalemix.inference.method import Method, Outcome, Problem
+from scalemix.inference.method import Method, Outcome, Problem, StreamProblem
 from scalemix.inference.training.engine import Engine, Schedule
-from scalemix.inference.training.jobs import ensemble_jobs, run_jobs
+from scalemix.inference.training.jobs import ensemble_jobs, run_jobs, run_stream
 
 DEFAULT_STEPS = 5_000
 
@@ -143,6 +143,26 @@ class Training(Engine, Method):
         ]
         trained = run_jobs(jobs, first.schedule(train), train, held_out, control)
         return trained.outcome(first.num_members)
+
+    @classmethod
+    def run_stream(cls, problem: StreamProblem, control: Control) -> Outcome:
+        method, stream = problem.method, problem.stream
+        if method.validation_fraction:
+            raise ValueError(
+                "validation_fraction holds out rows of a table. Batches that come one after the "
+                "other have none: keep some of them apart, and look at post.predict(x).log_prob(y)."
+            )
+        sized = dataclasses.replace(method, batch_size=stream.batch_size)
+        num_steps = sized.num_steps(stream.num_rows)
+        schedule = Schedule(
+            num_steps=num_steps,
+            batch_size=stream.batch_size,
+            chunk_steps=min(method.chunk_steps, num_steps),
+            patience=method.patience,
+            stream=True,
+        )
+        jobs = ensemble_jobs(problem.model, method, 0, problem.key, method.num_members)
+        return run_stream(jobs, schedule, stream, control).outcome(method.num_members)
 
     def schedule(self, train: Sequence[Data]) -> Schedule:
         """The steps and batches of fits to these data sets, which are the same for all of them."""

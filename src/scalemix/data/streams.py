@@ -1,0 +1,176 @@
+"""Data that come as batches, one after the other, from whatever loads them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from scalemix._types import PyTree
+from scalemix.data.batches import Data
+from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
+from scalemix.data.reader import Reader
+from scalemix.data.rows import Inputs, are_several, num_rows, take_rows
+from scalemix.data.scaling import Moments, Scaling
+from scalemix.data.values import check_weights
+
+
+class RawBatch(NamedTuple):
+    """One batch as arrays of NumPy."""
+
+    x: Inputs
+    y: np.ndarray
+    weight: np.ndarray
+
+
+class BatchStream:
+    """Batches from a loader, which is read again from its beginning when it ends.
+
+    All have as many rows as the first one. A shorter one, such as the last of an epoch, is filled
+    up with rows of weight zero, and its own rows count for more; unless the network looks at all
+    rows of a batch at once, for which it is left out (`whole_batches`).
+    """
+
+    def __init__(self, batches: Iterable[Any], num_rows: int, reader: Reader, whole_batches: bool):
+        if isinstance(batches, str | bytes | dict) or not isinstance(batches, Iterable):
+            raise ValueError(
+                f"batches must be an iterable of (x, y) or (x, y, sample_weight), such as a data "
+                f"loader; got {type(batches).__name__}."
+            )
+        if not isinstance(num_rows, int) or isinstance(num_rows, bool) or num_rows <= 0:
+            raise ValueError(f"num_rows must be a positive whole number, got {num_rows!r}.")
+        self.batches, self.num_rows, self.reader = batches, num_rows, _KnownReader(reader)
+        self.whole_batches = whole_batches
+        self.once = iter(batches) is batches
+        self.position = 0
+        self.current: Iterator[Any] | None = None
+        self.scaling = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
+        self.ahead: list[RawBatch] = [self._next()]
+        self.batch_size: int = len(self.ahead[0].y)
+
+    @property
+    def first(self) -> RawBatch:
+        """The first batch."""
+        assert self.position == 0
+        return self.ahead[0]
+
+    def standardise(self, *, inputs: bool) -> None:
+        """Learn means and deviations, those of the inputs too if asked, in one pass."""
+        if self.once:
+            raise ValueError(
+                "Standardising takes a pass over all batches before the first step, and these can "
+                "be iterated over only once. Pass something that can be iterated over again, or "
+                "standardize=False and data that are scaled already."
+            )
+        x_moments, y_moments, seen = Moments(), Moments(), 0
+        table = inputs and not are_several(self.first.x) and self.first.x.ndim == 2
+        table = table and self.first.x.dtype.kind == "f"
+        for i, item in enumerate(self.batches):
+            batch = self._read(item, i)
+            seen += len(batch.y)
+            if table:
+                x_moments.add(batch.x, batch.weight)
+            if self.reader.likelihood.continuous_units:
+                y_moments.add(batch.y, batch.weight)
+        if seen != self.num_rows:
+            raise ValueError(
+                f"num_rows={self.num_rows}, and one pass over all batches has {seen} rows."
+            )
+        nothing = np.zeros(0), np.ones(0)
+        x_mean, x_scale = x_moments.spread() if table else nothing
+        y_mean, y_scale = y_moments.spread() if y_moments.total else (0.0, 1.0)
+        self.scaling = Scaling(x_mean, x_scale, float(y_mean), float(y_scale))
+
+    def take(self, start: int, count: int) -> Data:
+        """Batches from number `start` on, `(count, batch_size, ...)`, as the network sees them."""
+        if start < self.position:
+            if self.once:
+                raise ValueError(
+                    "These batches can be iterated over only once, so that none can be read again."
+                )
+            self.current, self.position, self.ahead = None, 0, []
+        while self.position < start:
+            self._pop()
+        batches = [self._filled(self._pop()) for _ in range(count)]
+        joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
+        dtype = self.reader.dtype
+        x = inputs_as_seen(joined.x, self.reader, self.scaling)
+        data = Data(x, targets_as_seen(joined.y, self.scaling, dtype), joined.weight.astype(dtype))
+        return jax.tree.map(lambda a: a.reshape(count, self.batch_size, *a.shape[1:]), data)
+
+    def _pop(self) -> RawBatch:
+        batch = self.ahead.pop() if self.ahead else self._next()
+        self.position += 1
+        return batch
+
+    def _next(self) -> RawBatch:
+        size = getattr(self, "batch_size", None)
+        for _ in range(2):
+            if self.current is None:
+                self.current = iter(self.batches)
+            for item in self.current:
+                batch = self._read(item, self.position)
+                if size is not None and len(batch.y) > size:
+                    raise ValueError(
+                        f"Batch {self.position} has {len(batch.y)} rows, and the first one has "
+                        f"{size}: no batch may be longer than the first."
+                    )
+                if self.whole_batches and size is not None and len(batch.y) < size:
+                    continue
+                return batch
+            self.current = None
+            if self.once:
+                break
+        raise ValueError(
+            f"The batches have ended after {self.position}, and training takes more steps. Pass "
+            f"something that can be iterated over again, or fewer steps."
+            if self.position
+            else "There are no batches."
+        )
+
+    def _read(self, item: Any, number: int) -> RawBatch:
+        if not (isinstance(item, tuple | list) and len(item) in (2, 3)):
+            raise ValueError(
+                f"Each batch must be (x, y) or (x, y, sample_weight); got {type(item).__name__}."
+            )
+        try:
+            x = check_inputs(_as_numpy(item[0]), self.reader)
+            y = check_targets(_as_numpy(item[1]), self.reader.likelihood)
+            if len(y) != num_rows(x) or not len(y):
+                raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
+            weight = check_weights(item[2] if len(item) == 3 else None, len(y))
+        except ValueError as error:
+            raise ValueError(f"Batch {number}: {error}") from None
+        return RawBatch(x, y, weight)
+
+    def _filled(self, batch: RawBatch) -> RawBatch:
+        num, size = len(batch.y), self.batch_size
+        if num == size:
+            return batch
+        filled = take_rows(batch, np.arange(size) % num)
+        # Together they weigh what a whole batch does.
+        weight = np.where(np.arange(size) < num, filled.weight * size / num, 0.0)
+        return filled._replace(weight=weight)
+
+
+class _KnownReader:
+    """A reader that is asked about each kind of example once, since an answer takes a trace."""
+
+    def __init__(self, reader: Reader):
+        self.likelihood, self.dtype, self.example = reader.likelihood, reader.dtype, reader.example
+        self.frozen_readers = reader.frozen_readers
+        self.ask, self.known = reader.refusal, {}
+
+    def refusal(self, example: PyTree) -> str | None:
+        leaves, form = jax.tree.flatten(example)
+        question = form, tuple(leaves)
+        if question not in self.known:
+            self.known[question] = self.ask(example)
+        return self.known[question]
+
+
+def _as_numpy(values: Any) -> Any:
+    """Tensors of other libraries as arrays; several inputs stay in their dict or tuple."""
+    if are_several(values):
+        return jax.tree.map(_as_numpy, values, is_leaf=lambda part: not are_several(part))
+    return np.asarray(values) if hasattr(values, "__array__") else values

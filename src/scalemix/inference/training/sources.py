@@ -1,0 +1,128 @@
+"""Where the batches of training come from: rows in memory, or a stream."""
+
+import abc
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from scalemix.data.batches import Data
+from scalemix.data.rows import take_rows
+from scalemix.data.streams import BatchStream
+from scalemix.inference.training import programs
+from scalemix.inference.training.engine import Schedule
+
+
+class Chosen(NamedTuple):
+    """The batches of a chunk."""
+
+    data: Data
+    sets: Array
+    """Which entry of the data each model reads."""
+    rows: Array | None
+    """The rows of each model's steps. Without them, an entry of the data is `(steps, rows)` where
+    data are streamed, and else all rows, which every step takes."""
+
+
+class Source(abc.ABC):
+    """The data of several models, as batches."""
+
+    num_rows: np.ndarray
+    """How many rows each model has."""
+    num_data: np.ndarray
+    """How many rows these count as."""
+    dtype: Any
+    """The type of their weights."""
+
+    @abc.abstractmethod
+    def batches(self, start: int) -> Chosen:
+        """Those of the chunk that begins with step `start`."""
+
+    @abc.abstractmethod
+    def identity(self) -> list[np.ndarray]:
+        """Arrays by which the data are known from others."""
+
+
+class InMemory(Source):
+    """Data sets stacked on a leading axis; `sets` says which of them each model has."""
+
+    def __init__(
+        self,
+        data: Data,
+        num_rows: np.ndarray,
+        sets: np.ndarray,
+        schedule: Schedule,
+        order_keys: PRNGKeyArray,
+    ):
+        self.num_rows, self.dtype = num_rows[sets], data.weight.dtype
+        # In double precision, or the mean weight would not be one where all weights are.
+        self.num_data = data.weight.sum(axis=1, dtype=np.float64)[sets]
+        self.schedule, self.order_keys = schedule, order_keys
+        self.given, self.sets = (data, num_rows, sets), jnp.asarray(sets, jnp.int32)
+        self.longest: int = data.weight.shape[1]
+        self.data: Data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
+        self.orders: tuple[list[int], Array] | None = None
+
+    def batches(self, start: int) -> Chosen:
+        size, steps = self.schedule.batch_size, self.schedule.chunk_steps
+        if size is None:
+            return Chosen(self.data, self.sets, None)
+        lengths = self.num_rows.tolist()
+        on_device = jnp.asarray(self.num_rows, jnp.int32)
+        epochs = [start * size // n for n in lengths]
+        if self.orders is None or self.orders[0] != epochs:
+            reach = steps * size // min(lengths) + 2
+            first = jnp.asarray(epochs, jnp.int32)
+            orders = programs.visits_of(self.order_keys, on_device, first, self.longest, reach)
+            self.orders = epochs, orders
+        places = jnp.asarray([start * size % n for n in lengths], jnp.int32)
+        rows = programs.rows_of(self.orders[1], places, on_device, steps, size)
+        if not self.schedule.stream:
+            return Chosen(self.data, self.sets, rows)
+        # Only the rows of this chunk go to the device.
+        pairs = list(zip(self.given[2], np.asarray(rows), strict=True))
+
+        def gathered(a: np.ndarray) -> Array:
+            return jnp.asarray(np.stack([a[which][chosen] for which, chosen in pairs]))
+
+        return Chosen(jax.tree.map(gathered, self.data), jnp.arange(len(pairs)), None)
+
+    def identity(self) -> list[np.ndarray]:
+        data, num_rows, sets = self.given
+        return [*jax.tree.leaves(data), num_rows, sets]
+
+
+class Streamed(Source):
+    """One stream of batches, which all models read."""
+
+    def __init__(self, stream: BatchStream, num_models: int, schedule: Schedule):
+        self.stream, self.schedule = stream, schedule
+        self.num_rows = np.full(num_models, stream.num_rows)
+        self.num_data = self.num_rows.astype(np.float64)
+        self.dtype = np.dtype(stream.reader.dtype)
+        self.sets = jnp.zeros(num_models, jnp.int32)
+        first = stream.first
+        self.first = [np.asarray(stream.num_rows), *jax.tree.leaves(first)]
+        self.kept: tuple[int, Data] | None = None
+
+    def batches(self, start: int) -> Chosen:
+        if self.kept is None or self.kept[0] != start:
+            # The last chunk may be shorter, and a stream that can be read once has no more.
+            count = min(self.schedule.chunk_steps, self.schedule.num_steps - start)
+            data = self.stream.take(start, count)
+            fill = np.arange(self.schedule.chunk_steps) % count
+            data = take_rows(data, fill) if len(fill) > count else data
+            self.kept = start, data
+        data = jax.tree.map(lambda a: jnp.asarray(a)[None], self.kept[1])
+        return Chosen(data, self.sets, None)
+
+    @property
+    def last(self) -> Data:
+        """The rows of the last chunk, as one table."""
+        assert self.kept is not None
+        return jax.tree.map(lambda a: a.reshape(-1, *a.shape[2:]), self.kept[1])
+
+    def identity(self) -> list[np.ndarray]:
+        return self.first
