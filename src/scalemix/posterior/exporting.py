@@ -1,0 +1,79 @@
+"""Predictions as a compiled function in a file, for programs that have JAX and nothing else."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import export as jax_export
+from jaxtyping import Array
+
+from scalemix._files import replacing
+from scalemix._random import check_key, side_key
+from scalemix._types import PyTree
+from scalemix.data.rows import are_several
+from scalemix.networks.calling import seed
+from scalemix.posterior.posterior import Posterior
+from scalemix.posterior.statistics import DrawnLikelihoods, moments
+
+ROWS = "rows"
+
+
+def export(
+    posterior: Posterior,
+    path: str | Path,
+    *,
+    num_draws: int | None,
+    key: Any,
+    platforms: tuple[str, ...] | None,
+) -> None:
+    """Write the predictions of a posterior as a function; see `Posterior.export`."""
+    if importlib.util.find_spec("flatbuffers") is None:
+        raise ImportError("To export takes flatbuffers: pip install 'scalemix[export]'.")
+    model = posterior.model
+    if model.example is None:
+        raise ValueError(
+            "An exported function needs to know what one input looks like: give "
+            "Model(..., example=x[0])."
+        )
+    num_draws = posterior.networks.default_draws if num_draws is None else num_draws
+    if num_draws < 1:
+        raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
+    key = posterior.key if key is None else check_key(key, "key")
+    (rows,) = jax_export.symbolic_shape(ROWS)
+    inputs = jax.tree.map(
+        lambda part: jax.ShapeDtypeStruct((rows, *part.shape), part.dtype), model.example
+    )
+    function = jax.jit(lambda x: _predict(posterior, num_draws, key, x))
+    exported = jax_export.export(function, platforms=platforms)(inputs)
+    with replacing(Path(path)) as file:
+        file.write(exported.serialize())
+
+
+def _predict(posterior: Posterior, num_draws: int, key: Any, x: PyTree) -> dict[str, Array]:
+    """Mean and deviations of the target at each row, in its units."""
+    networks, scaling, model = posterior.networks, posterior.scaling, posterior.model
+    if scaling.x_mean.size and not are_several(x):
+        mean, scale = (jnp.asarray(part, x.dtype) for part in (scaling.x_mean, scaling.x_scale))
+        x = (x - mean[None]) / scale[None]
+    num_outputs = model.likelihood.num_outputs
+
+    def outputs_of(place: tuple[Array, Any]) -> tuple[Array, Any]:
+        network, likelihood = networks(*place)
+        outputs = jax.vmap(seed(network, side_key(place[1])))(x)
+        return outputs.reshape(outputs.shape[0], num_outputs), eqx.filter(likelihood, eqx.is_array)
+
+    places = jnp.arange(num_draws), jax.random.split(key, num_draws)
+    outputs, varying = jax.lax.map(outputs_of, places)
+    first = networks(places[0][0], places[1][0]).likelihood
+    draws = DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True))
+    mean, epistemic, aleatoric = jax.vmap(lambda out: moments(draws, out), in_axes=1)(outputs)
+    unit, middle = jnp.asarray(scaling.y_scale, mean.dtype), jnp.asarray(scaling.y_mean, mean.dtype)
+    return {
+        "mean": unit * mean + middle,
+        "std": unit * jnp.sqrt(epistemic + aleatoric),
+        "epistemic": unit * jnp.sqrt(epistemic),
+        "aleatoric": unit * jnp.sqrt(aleatoric),
+    }

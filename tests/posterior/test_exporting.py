@@ -1,0 +1,85 @@
+"""Exported functions predict what the posterior does."""
+
+import subprocess
+import sys
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import export
+
+import scalemix as sx
+
+KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
+X = (RNG.normal(size=(20, 3)) * [1.0, 10.0, 0.1] + [0.0, 50.0, 1.0]).astype(np.float32)
+Y = 100 + X[:, 0] + 0.1 * X[:, 1]
+NET = eqx.nn.MLP(3, "scalar", 4, 1, key=KEY)
+ARD = sx.ARD(sx.InverseGamma(3.0, 3.0))
+GAUSSIAN = sx.likelihoods.Gaussian()
+# The compiled function takes rows as they are, in single precision.
+CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "method"),
+    [
+        (GAUSSIAN, sx.VariationalEM(steps=20, num_members=2)),
+        (sx.likelihoods.Categorical(3), sx.VariationalEM(steps=20)),
+        (sx.likelihoods.StudentT(5.0), sx.NoiseTraining(steps=20)),
+    ],
+)
+def test_a_function_gives_what_the_posterior_does(likelihood, method, tmp_path):
+    outputs = "scalar" if likelihood.num_outputs == 1 else likelihood.num_outputs
+    network = eqx.nn.MLP(3, outputs, 4, 1, key=KEY)
+    y = np.arange(20) % 3 if likelihood.num_outputs == 3 else Y
+    post = sx.fit(sx.Model(network, ARD, likelihood), X, y, method, key=KEY)
+    post.export(tmp_path / "file")
+    function = export.deserialize(bytearray((tmp_path / "file").read_bytes()))
+    for num in (1, 7):
+        out, predicted = function.call(X[:num]), post.predict(X[:num])
+        for name in ("mean", "std", "epistemic", "aleatoric"):
+            np.testing.assert_allclose(out[name], getattr(predicted, name), **CLOSE)
+
+
+def test_jax_alone_runs_it(tmp_path):
+    post = sx.fit(sx.Model(NET, ARD, GAUSSIAN), X, Y, sx.VariationalEM(steps=5), key=KEY)
+    post.export(tmp_path / "file", num_draws=3)
+    code = (
+        "import sys, numpy as np; from jax import export;"
+        f"f = export.deserialize(bytearray(open({str(tmp_path / 'file')!r}, 'rb').read()));"
+        "print(f.call(np.ones((2, 3), np.float32))['mean'].tolist(), 'scalemix' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
+    )
+    expected = post.predict(np.ones((2, 3)), num_draws=3).mean
+    numbers, _, imported = done.stdout.strip().rpartition(" ")
+    np.testing.assert_allclose(eval(numbers), expected, **CLOSE)
+    assert imported == "False"
+
+
+def test_several_inputs_and_whole_numbers(tmp_path):
+    layers = {"words": eqx.nn.Embedding(5, 3, key=KEY), "last": eqx.nn.Linear(3, "scalar", key=KEY)}
+
+    def call(layers, x):
+        return layers["last"](layers["words"](x["word"]) + x["table"])
+
+    model = sx.Model(layers, ARD, GAUSSIAN, call=call, example={"table": X[0], "word": 3})
+    inputs = {"table": X, "word": np.arange(20, dtype=np.int32) % 5}
+    post = sx.fit(model, inputs, Y, sx.VariationalEM(steps=2), key=KEY)
+    post.export(tmp_path / "file", num_draws=4)
+    function = export.deserialize(bytearray((tmp_path / "file").read_bytes()))
+    mean = function.call(jax.tree.map(jnp.asarray, inputs))["mean"]
+    np.testing.assert_allclose(mean, post.predict(inputs, num_draws=4).mean, **CLOSE)
+
+
+def test_an_input_must_be_known(tmp_path):
+    layers = {"a": eqx.nn.Linear(3, "scalar", key=KEY)}
+    model = sx.Model(layers, ARD, GAUSSIAN, call=lambda layers, x: layers["a"](x["table"]))
+    post = sx.fit(model, {"table": X}, Y, sx.VariationalEM(steps=2), key=KEY)
+    with pytest.raises(ValueError, match="example="):
+        post.export(tmp_path / "file")
+    assert not (tmp_path / "file").exists()
