@@ -21,7 +21,15 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import normals
 from scalemix._types import PyTree
-from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term, Use
+from scalemix.networks.deferred import (
+    Deferred,
+    Factored,
+    LocalGaussian,
+    Probe,
+    Term,
+    Use,
+    holds,
+)
 from scalemix.networks.placing import put_weights, run_with_weights
 from scalemix.networks.sites import Site
 
@@ -48,12 +56,19 @@ def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
 
     jax.eval_shape(probe, x)
     once = {
-        name: uses[0].shape
-        for name, uses in seen.items()
-        if len(uses) == 1 and uses[0] is not None and uses[0].product.once
+        site.name: only.shape
+        for site in sites
+        if (only := _only(seen[site.name])) is not None
+        and only.product.once
+        # The data are squared, in their own type.
+        and holds(only.product.data.dtype, site.weight(network).dtype)
     }
     often = {site.name: site for site in sites if site.name not in once}
     return Uses(once, often)
+
+
+def _only(uses: list[Use | None]) -> Use | None:
+    return uses[0] if len(uses) == 1 else None
 
 
 class Noise(NamedTuple):
