@@ -317,7 +317,7 @@ def test_heads_are_rows_of_the_output_projection():
     layer = Attention(eqx.nn.MultiheadAttention(2, 4, key=KEY))
     site = sx.networks.find_sites(layer)[-1]
     assert (site.name, site.num_heads) == ("mixer.output_proj", 2)
-    with pytest.raises(ValueError, match=r"Scales by head on 'network'.*output_proj"):
+    with pytest.raises(ValueError, match=r"Scales by head on 'network'.*leave out by='head'"):
         sx.Model(
             eqx.nn.Linear(3, 2, key=KEY), sx.ARD(sx.Bernoulli(0.5), by="head"),
             sx.likelihoods.Categorical(2),

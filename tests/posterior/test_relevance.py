@@ -340,9 +340,41 @@ def test_heads_are_told_apart():
     model = sx.Model(Mixed(mixer), prior, sx.likelihoods.Categorical(2), example=np.ones((3, 4)))
     (name,) = model.weights
     silent = {name: model.weights[name].at[:, 2:].set(0.0)}
-    relevance = posterior_of(OneNetwork(model.with_weights(silent))).relevance()
+    posterior = posterior_of(OneNetwork(model.with_weights(silent)))
+    relevance = posterior.relevance()
     np.testing.assert_array_equal(relevance.groups_on["head"][name], [True, False])
     assert "1 of 2 heads on" in str(relevance)
+    np.testing.assert_array_equal(relevance.groups["head"][name], [1.0, 0.0])
+    ratio = relevance.signal_to_noise.groups["head"][name]
+    np.testing.assert_array_equal(ratio, [np.inf, 0.0])
+    report = posterior.prune(mask_only=True).report
+    assert report.groups_off == {"head": {name: (1, 2)}}
+    assert f"heads of weights set to zero: {name} 1 of 2" in str(report)
+
+
+def test_rows_along_another_axis_of_the_input_are_no_inputs():
+    """Channels and positions, of which there are as many, are not added up."""
+
+    class Mixer(eqx.Module):
+        channels: eqx.nn.Linear
+        places: eqx.nn.Linear
+        again: eqx.nn.Linear
+
+        def __call__(self, x):
+            along = jax.vmap(self.places)(x.T).T
+            return (jax.vmap(self.channels)(x) + along + jax.vmap(self.again)(x)).sum()
+
+    network = Mixer(*(eqx.nn.Linear(4, 4, key=key) for key in jax.random.split(KEY, 3)))
+    example = np.ones((4, 4), np.float32)
+    axes = input_sites(network, find_sites(network), jnp.asarray(example))
+    assert {site.name: each for site, each in axes.items()} == {
+        "channels": {1}, "places": {0}, "again": {1},
+    }  # fmt: skip
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN, example=example)
+    relevance = posterior_of(OneNetwork(model)).relevance()
+    total = sum(np.sum(np.square(model.weights[name]), axis=0) for name in ("channels", "again"))
+    np.testing.assert_allclose(relevance.inputs, total / total.sum(), rtol=1e-5)
+    assert list(relevance.units) == ["places"]
 
 
 def test_hidden_units_are_not_called_inputs():

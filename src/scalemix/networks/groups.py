@@ -92,8 +92,7 @@ def count_along(site: Site, along: Along) -> int:
     if count is None:
         raise ValueError(
             f"Scales by {along} on {site.name!r}: a {site.layer_type} has none, or its rule does "
-            f"not say along which axis of the weight they lie ({along}_axis=). Give this layer "
-            f"another prior by pattern: {{{site.name!r}: ARD(...), ...}}."
+            f"not say along which axis of the weight they lie ({along}_axis=)."
         )
     return count
 
@@ -102,8 +101,7 @@ def _num_heads(site: Site) -> int:
     if site.num_heads is None:
         raise ValueError(
             f"Scales by head on {site.name!r}: its rows are not those of attention's heads. Only "
-            f"the output projection of eqx.nn.MultiheadAttention has them: give the prior by "
-            f"pattern, such as {{'*.output_proj': ARD(..., by='head')}}."
+            f"the output projection of eqx.nn.MultiheadAttention has them."
         )
     return site.num_heads
 
