@@ -4,6 +4,7 @@ Everything is checked in the precision that it comes in, shifted and scaled in d
 and only then cast to that of the network.
 """
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ def check_inputs(x: Any, reader: Reader) -> np.ndarray:
                     f"{first_place(np.abs(x.astype(np.float64)) > MOST_COUNTED)}. Number them "
                     f"from 0."
                 )
+            _check_lookups(x, reader)
             return x
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
@@ -46,6 +48,20 @@ def check_inputs(x: Any, reader: Reader) -> np.ndarray:
     if x.ndim == 2:
         return x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
     return _cast_unscaled(x, reader.dtype)
+
+
+def _check_lookups(x: np.ndarray, reader: Reader) -> None:
+    for site, num_tokens, places in reader.lookups(x.shape[1:]):
+        beyond = np.zeros((len(x), math.prod(x.shape[1:])), bool)
+        tokens = x.reshape(beyond.shape)[:, places]
+        beyond[:, places] = (tokens < 0) | (tokens >= num_tokens)
+        if beyond.any():
+            beyond = beyond.reshape(x.shape)
+            raise ValueError(
+                f"x is {x[beyond][0]} at {first_place(beyond)}, and is looked up in {site!r}, "
+                f"which has the tokens 0 to {num_tokens - 1}. Give it more of them, or one for all "
+                f"that are not known."
+            )
 
 
 def inputs_as_seen(

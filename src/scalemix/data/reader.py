@@ -1,5 +1,6 @@
 """What the checks of data need to know of whoever reads the rows."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,13 @@ class Reader(Protocol):
 
     def refusal(self, shape: tuple[int, ...], dtype: np.dtype) -> str | None:
         """What the network says against an example of this shape and type, if anything."""
+        ...
+
+    def lookups(self, shape: tuple[int, ...]) -> Sequence[tuple[str, int, np.ndarray]]:
+        """The tables that whole numbers of such an example are looked up in.
+
+        Each with its name, how many entries it has, and which numbers of the example they are.
+        """
         ...
 
     def frozen_readers(self, example: Shaped) -> list[str]:

@@ -15,6 +15,7 @@ from scalemix.model.outputs import NoiseSharing, noisy_outputs
 from scalemix.model.prior import PriorSample, draw_scales, log_prior, sample_prior, weight_penalty
 from scalemix.model.site_prior import Parametrization, SitePrior, check_parametrization
 from scalemix.networks.freezing import Frozen, learnable_leaves
+from scalemix.networks.lookups import Lookups, find_lookups
 from scalemix.networks.placing import Scales, check_by_site, get_weights, put_scales, put_weights
 from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import Site, find_sites, path_name
@@ -386,6 +387,10 @@ class Model(eqx.Module):
         """Why the network refuses an example of this shape and type; `None` if it takes it."""
         dtype = jax.dtypes.canonicalize_dtype(dtype)
         return find_refusal(self.network, jax.ShapeDtypeStruct(shape, dtype))
+
+    def lookups(self, shape: tuple[int, ...]) -> list[Lookups]:
+        """The tables of tokens that an example of this shape is looked up in as it is."""
+        return find_lookups(self.network, find_sites(self.network), shape)
 
     def frozen_readers(self, example: Shaped) -> list[str]:
         """The names of the frozen layers that are called on the network's input as it is."""

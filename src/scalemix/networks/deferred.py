@@ -67,6 +67,9 @@ class Deferred(eqx.Module):
         """What takes its place in a loop."""
         return self
 
+    def looked_up(self, starts: dict[int, Array]) -> None:
+        """Learn that parts are taken from here on, along some of its axes."""
+
 
 class Term(eqx.Module):
     """An array times one factor for some of its axes.
@@ -227,20 +230,27 @@ class Use(NamedTuple):
     """The shape of the output."""
 
 
+class Lookup(NamedTuple):
+    """Parts that are taken of a weight: where they start, by axis of the weight."""
+
+    starts: dict[int, Array]
+
+
 class Probe(Deferred):
     """Records how a weight is used.
 
-    `note` is called with each product outside of loops, and with `None` for any other use.
+    `note` is called with each product outside of loops, and with `None` for any other use. A lookup
+    is told of beforehand.
     """
 
     blank: Array
-    note: Callable[[Use | None], None] = eqx.field(static=True)
+    note: Callable[[Use | Lookup | None], None] = eqx.field(static=True)
     axes: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self,
         blank: Array,
-        note: Callable[[Use | None], None],
+        note: Callable[[Use | Lookup | None], None],
         axes: tuple[int, ...] | None = None,
     ):
         self.blank, self.note = blank, note
@@ -256,6 +266,9 @@ class Probe(Deferred):
 
     def repeated(self) -> Array:
         return self.value()
+
+    def looked_up(self, starts: dict[int, Array]) -> None:
+        self.note(Lookup({self.axes[axis]: start for axis, start in starts.items()}))
 
     def transpose(self, permutation: tuple[int, ...]) -> "Probe":
         axes = tuple(self.axes[axis] for axis in permutation)

@@ -45,7 +45,7 @@ class Uses(NamedTuple):
 
 def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
     """How often each weight acts on an example such as `x`, found by tracing the network."""
-    seen: dict[str, list[Use | None]] = {site.name: [] for site in sites}
+    seen: dict[str, list[Any]] = {site.name: [] for site in sites}
 
     def probe(x: Array) -> Any:
         probes = {
@@ -67,8 +67,8 @@ def find_uses(network: PyTree, sites: tuple[Site, ...], x: Array) -> Uses:
     return Uses(once, often)
 
 
-def _only(uses: list[Use | None]) -> Use | None:
-    return uses[0] if len(uses) == 1 else None
+def _only(uses: list[Any]) -> Use | None:
+    return uses[0] if len(uses) == 1 and isinstance(uses[0], Use) else None
 
 
 class Noise(NamedTuple):

@@ -187,6 +187,7 @@ def _plain(value: Value) -> bool:
 
 def _dynamic_slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     whole, *starts = inputs
+    whole.looked_up(dict(enumerate(starts)))
     if not _plain(whole):
         return None
     sizes = equation.params["slice_sizes"]
@@ -239,9 +240,10 @@ def _squeeze(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
 
 def _gather(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     table, places = inputs
-    if not _plain(table) or _is_deferred(places):
-        return None
     numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    table.looked_up({axis: places[..., i] for i, axis in enumerate(numbers.start_index_map)})
+    if not _plain(table):
+        return None
     # A value of its own for places beyond the table would be multiplied by factors as well.
     fills = equation.params["mode"] == jax.lax.GatherScatterMode.FILL_OR_DROP
     shape = table.like.shape

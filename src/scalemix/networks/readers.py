@@ -58,10 +58,10 @@ def find_products(network: PyTree, sites: tuple[Site, ...], x: Array) -> list[Me
     """The products of weights with data when the network is called; not those in loops."""
     met: list[Met] = []
 
-    def note(site: Site, use: Use | None) -> None:
+    def note(site: Site, use: Any) -> None:
         row = site.axis("row")
         assert row is not None
-        if use:
+        if isinstance(use, Use):
             axis = use.product.summed.get(use.axes.index(site.num_stacked + row))
             met.append(Met(site, axis, use.product.data))
 
