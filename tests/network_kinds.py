@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import scalemix as sx
+from tests.networks.cases import KEY, Along, Autoencoder, Flat, Stack, Words
 
-KEY = jax.random.key(0)
 PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
 START, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
 GAUSSIAN = sx.likelihoods.Gaussian()
@@ -43,43 +43,6 @@ class Kind(NamedTuple):
         return sx.Model(self.build(), self.prior, GAUSSIAN, example=example)
 
 
-class Flat(eqx.Module):
-    """A body, and a dense layer that reads what it puts out."""
-
-    body: Any
-    head: eqx.nn.Linear
-
-    def __init__(self, body: Any, size: int):
-        self.body, self.head = body, eqx.nn.Linear(size, "scalar", key=KEY)
-
-    def __call__(self, x):
-        return self.head(jnp.tanh(jnp.ravel(self.body(x))))
-
-
-class Along(eqx.Module):
-    """A recurrent cell along a sequence: its last state."""
-
-    cell: Any
-
-    def __call__(self, x):
-        first = jnp.zeros(3)
-        first = (first, first) if isinstance(self.cell, eqx.nn.LSTMCell) else first
-        last, _ = jax.lax.scan(lambda state, x: (self.cell(x, state), None), first, x)
-        return last[0] if isinstance(last, tuple) else last
-
-
-class Words(eqx.Module):
-    table: eqx.nn.Embedding
-    places: eqx.nn.Embedding
-
-    def __init__(self):
-        self.table = eqx.nn.Embedding(5, 3, key=KEY)
-        self.places = eqx.nn.Embedding(4, 3, key=KEY)
-
-    def __call__(self, x):
-        return jnp.tanh(jax.vmap(self.table)(x) + self.places.weight).mean(axis=0)
-
-
 class Block(eqx.Module):
     """A block of a transformer, each of its two branches with a path around it."""
 
@@ -100,34 +63,9 @@ class Block(eqx.Module):
         return x + jax.vmap(lambda t: self.narrow(jax.nn.relu(self.wide(self.norms[1](t)))))(x)
 
 
-class Stack(eqx.Module):
-    """Residual layers stacked in one, which run in a loop."""
-
-    layers: eqx.nn.Linear
-
-    def __init__(self):
-        keys = jax.random.split(KEY, 3)
-        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(4, 4, key=key))(keys)
-
-    def __call__(self, x):
-        arrays, rest = eqx.partition(self.layers, eqx.is_array)
-
-        def step(x, arrays):
-            return x + jnp.tanh(eqx.combine(arrays, rest)(x)), None
-
-        return jax.lax.scan(step, x, arrays)[0]
-
-
-class Tied(eqx.Module):
-    layers: eqx.nn.Shared
-
-    def __init__(self):
-        pair = eqx.nn.Linear(4, 3, key=KEY), eqx.nn.Linear(3, 4, key=KEY)
-        self.layers = eqx.nn.Shared(pair, lambda p: p[1].weight, lambda p: p[0].weight.T)
-
-    def __call__(self, x):
-        first, last = self.layers()
-        return last(jnp.tanh(first(x)))
+def words() -> Words:
+    """Tokens at four places."""
+    return Words(eqx.nn.Embedding(5, 3, key=KEY), eqx.nn.Embedding(4, 3, key=KEY))
 
 
 def function() -> sx.networks.FunctionNetwork:
@@ -162,9 +100,9 @@ KINDS = {
     "`ConvTranspose`": Kind(lambda: Flat(eqx.nn.ConvTranspose1d(2, 2, 2, key=KEY), 8), (2, 3), ARD),
     "`GRUCell`": Kind(lambda: Flat(Along(eqx.nn.GRUCell(2, 3, key=KEY)), 3), (4, 2), ARD),
     "`LSTMCell`": Kind(lambda: Flat(Along(eqx.nn.LSTMCell(2, 3, key=KEY)), 3), (4, 2), ARD),
-    "`Embedding`, learned positions": Kind(lambda: Flat(Words(), 3), (4,), ARD, tokens=True),
+    "`Embedding`, learned positions": Kind(lambda: Flat(words(), 3), (4,), ARD, tokens=True),
     "`Embedding`, by token": Kind(
-        lambda: Flat(Words(), 3), (4,),
+        lambda: Flat(words(), 3), (4,),
         {"*.table": sx.ARD(sx.InverseGamma(3.0, 3.0), by="token"), "head": ARD}, tokens=True,
     ),
     "transformer block": Kind(lambda: Flat(Block(), 12), (3, 4), ARD),
@@ -175,15 +113,15 @@ KINDS = {
             "*.narrow": sx.ADD(sx.InverseGamma(3.0, 3.0)),
         },
     ),
-    "stacked layers in a loop": Kind(lambda: Flat(Stack(), 4), (4,), ARD),
+    "stacked layers in a loop": Kind(lambda: Flat(Stack(4, 3), 4), (4,), ARD),
     "stacked layers, ADD": Kind(
-        lambda: Flat(Stack(), 4), (4,),
+        lambda: Flat(Stack(4, 3), 4), (4,),
         {"*.layers": sx.ADD(sx.InverseGamma(3.0, 3.0)), "head": ARD},
     ),
     "`eqx.nn.MLP(scan=True)`": Kind(
         lambda: eqx.nn.MLP(4, "scalar", 4, 3, scan=True, key=KEY), (4,), ARD
     ),
-    "tied weights (`eqx.nn.Shared`)": Kind(lambda: Flat(Tied(), 4), (4,), ARD),
+    "tied weights (`eqx.nn.Shared`)": Kind(lambda: Flat(Autoencoder(4, 3), 4), (4,), ARD),
     "function of parameters (Flax)": Kind(function, (4,), ARD),
 }  # fmt: skip
 

@@ -295,3 +295,13 @@ def test_two_arrays_of_one_name_cannot_be_told_apart():
     network = Twins(parts, eqx.nn.Linear(3, "scalar", key=KEY))
     with pytest.raises(ValueError, match=r"Two arrays of the network are called 'parts\.a\.b'"):
         sx.Model(network, PRIOR, GAUSSIAN, frozen=lambda leaf: leaf is parts["a.b"])
+
+
+def test_arrays_of_a_type_that_cannot_be_trained_are_refused():
+    prior, gaussian = sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian()
+    half = eqx.nn.MLP(3, "scalar", 4, 1, dtype=jnp.float16, key=jax.random.key(0))
+    with pytest.raises(ValueError, match=r"'layers.0.weight' is of the type float16.*bfloat16"):
+        sx.Model(half, prior, gaussian)
+    sx.Model(
+        eqx.nn.MLP(3, "scalar", 4, 1, dtype=jnp.bfloat16, key=jax.random.key(0)), prior, gaussian
+    )

@@ -1,5 +1,7 @@
 """Networks that use their weights in every way there is, for tests that must hold for all."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -145,42 +147,94 @@ class Cast(eqx.Module):
         return weight.astype(x.dtype) @ x
 
 
-class Recurrent(eqx.Module):
-    """A cell that reads a sequence of three steps."""
+class Before(eqx.Module):
+    """A network that reads its input in another form."""
 
-    cell: eqx.Module
+    change: Callable = eqx.field(static=True)
+    body: eqx.Module
 
     def __call__(self, x):
-        first = jnp.zeros(2, x.dtype)
+        return self.body(self.change(x))
+
+
+class Flat(eqx.Module):
+    """A body, and a dense layer that reads what it puts out."""
+
+    body: eqx.Module
+    head: eqx.nn.Linear
+
+    def __init__(self, body, size):
+        self.body, self.head = body, eqx.nn.Linear(size, "scalar", key=KEY)
+
+    def __call__(self, x):
+        return self.head(jnp.tanh(jnp.ravel(self.body(x))))
+
+
+class Along(eqx.Module):
+    """A recurrent cell along a sequence: its last state."""
+
+    cell: eqx.nn.GRUCell | eqx.nn.LSTMCell
+
+    def __call__(self, x):
+        first = jnp.zeros(self.cell.hidden_size, x.dtype)
         first = (first, first) if isinstance(self.cell, eqx.nn.LSTMCell) else first
-        last, _ = jax.lax.scan(lambda state, x: (self.cell(x, state), None), first, x.reshape(3, 2))
+        last, _ = jax.lax.scan(lambda state, x: (self.cell(x, state), None), first, x)
         return last[0] if isinstance(last, tuple) else last
 
 
 class Words(eqx.Module):
-    """An embedding of tokens, some of which come twice."""
+    """An embedding of tokens, the first of which is looked up twice, and perhaps of places."""
 
     table: eqx.nn.Embedding
+    places: eqx.nn.Embedding | None = None
 
     def __call__(self, x):
-        tokens = jnp.clip(2 * x + 2, 0, 4).astype(jnp.int32)
-        return jnp.tanh(jax.vmap(self.table)(tokens[1:])).sum(axis=0) * self.table(tokens[0])
+        words = jax.vmap(self.table)(x)
+        words = words if self.places is None else words + self.places.weight
+        return jnp.tanh(words).sum(axis=0) * (1 + self.table(x[0]))
 
 
-class Stacked(eqx.Module):
-    """Two layers stacked in one, which run in a loop."""
+class Stack(eqx.Module):
+    """Residual layers stacked in one, which run in a loop."""
 
     layers: eqx.nn.Linear
 
-    def __init__(self):
-        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(2, 2, key=key))(
-            jax.random.split(KEY, 2)
+    def __init__(self, size, num):
+        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(size, size, key=key))(
+            jax.random.split(KEY, num)
         )
 
     def __call__(self, x):
         arrays, rest = eqx.partition(self.layers, eqx.is_array)
-        x, _ = jax.lax.scan(lambda x, a: (jnp.tanh(eqx.combine(a, rest)(x)), None), x[:2], arrays)
-        return x
+
+        def step(x, arrays):
+            return x + jnp.tanh(eqx.combine(arrays, rest)(x)), None
+
+        return jax.lax.scan(step, x, arrays)[0]
+
+
+class Autoencoder(eqx.Module):
+    """Two layers, of which the second has the weight of the first."""
+
+    layers: eqx.nn.Shared
+
+    def __init__(self, size, width):
+        pair = eqx.nn.Linear(size, width, key=KEY), eqx.nn.Linear(width, size, key=KEY)
+        self.layers = eqx.nn.Shared(
+            pair, lambda pair: pair[1].weight, lambda pair: jnp.transpose(pair[0].weight)
+        )
+
+    def __call__(self, x):
+        first, last = self.layers()
+        return last(jnp.tanh(first(x)))
+
+
+def steps(x):
+    return x.reshape(3, 2)
+
+
+def tokens(x):
+    return jnp.clip(2 * x + 2, 0, 4).astype(jnp.int32)
 
 
 class Upwards(eqx.Module):
@@ -285,10 +339,10 @@ NETWORKS = {
     "jit and checkpoint": (Jitted, {"layers.0", "layers.1"}),
     "cond": (Switched, set()),
     "a matrix at once": (Matrix, set()),
-    "GRU": (lambda: Recurrent(eqx.nn.GRUCell(2, 2, key=KEY)), set()),
-    "LSTM": (lambda: Recurrent(eqx.nn.LSTMCell(2, 2, key=KEY)), set()),
-    "embedding": (lambda: Words(eqx.nn.Embedding(5, 2, key=KEY)), set()),
-    "stacked": (Stacked, set()),
+    "GRU": (lambda: Before(steps, Along(eqx.nn.GRUCell(2, 2, key=KEY))), set()),
+    "LSTM": (lambda: Before(steps, Along(eqx.nn.LSTMCell(2, 2, key=KEY))), set()),
+    "embedding": (lambda: Before(tokens, Words(eqx.nn.Embedding(5, 2, key=KEY))), set()),
+    "stacked": (lambda: Before(lambda x: x[:2], Stack(2, 2)), set()),
     "MLP in a loop": (lambda: eqx.nn.MLP(6, 2, 2, 3, scan=True, key=KEY), {"layers.0", "layers.2"}),
     "transposed convolution": (
         lambda: Upwards(eqx.nn.ConvTranspose1d(2, 2, 2, groups=2, key=KEY)),

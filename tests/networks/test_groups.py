@@ -90,3 +90,10 @@ def test_a_smaller_layer_keeps_the_scales_of_what_is_left(name):
     assert left.shape == group.shape(site)
     kept = np.broadcast_to(group.expand(site, jnp.asarray(left)), site.shape)
     np.testing.assert_array_equal(kept, owner[outputs][:, rows])
+
+
+def test_scales_that_a_layer_lacks_are_sent_to_those_that_have_them():
+    mixer = eqx.nn.MultiheadAttention(2, 4, key=KEY)
+    message = r"on 'query_proj'.*layers that have them \(output_proj\): \{'output_proj': ARD"
+    with pytest.raises(ValueError, match=message):
+        sx.Model(mixer, sx.ARD(sx.HalfCauchy(1.0), by="head"), sx.likelihoods.Gaussian())

@@ -12,8 +12,7 @@ from scalemix.networks.groups import GROUPS, UNIT
 from scalemix.networks.placing import expand_scales, put_scales, put_weights
 from scalemix.networks.rules import RULES, rules_for
 from scalemix.networks.sites import at_path
-
-KEY = jax.random.key(0)
+from tests.networks.cases import KEY, Along, Autoencoder, Stack, Words
 
 
 class Gate(eqx.Module):
@@ -41,60 +40,11 @@ def _registered():
     del RULES[Gate]
 
 
-class Steps(eqx.Module):
-    """A recurrent cell along a sequence."""
-
-    cell: eqx.Module
-
-    def __call__(self, x):
-        first = jnp.zeros(4)
-        first = (first, first) if isinstance(self.cell, eqx.nn.LSTMCell) else first
-        last, _ = jax.lax.scan(lambda state, x: (self.cell(x, state), None), first, x)
-        return last[0] if isinstance(last, tuple) else last
-
-
-class Words(eqx.Module):
-    table: eqx.nn.Embedding
-
-    def __call__(self, x):
-        return jnp.sin(jax.vmap(self.table)(x)).sum(axis=0) + self.table(x[0])
-
-
-class Stack(eqx.Module):
-    """Layers that are stacked in one, and run in a loop."""
-
-    layers: eqx.nn.Linear
-
-    def __init__(self):
-        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(3, 3, key=key))(
-            jax.random.split(KEY, 2)
-        )
-
-    def __call__(self, x):
-        arrays, rest = eqx.partition(self.layers, eqx.is_array)
-        return jax.lax.scan(lambda x, a: (jnp.tanh(eqx.combine(a, rest)(x)), None), x, arrays)[0]
-
-
 class Attention(eqx.Module):
     mixer: eqx.nn.MultiheadAttention
 
     def __call__(self, x):
         return self.mixer(x, x, x)
-
-
-def tied():
-    first, last = eqx.nn.Linear(3, 4, key=KEY), eqx.nn.Linear(4, 3, key=KEY)
-    return eqx.nn.Shared(
-        (first, last), lambda pair: pair[1].weight, lambda pair: jnp.transpose(pair[0].weight)
-    )
-
-
-class Tied(eqx.Module):
-    layers: eqx.nn.Shared
-
-    def __call__(self, x):
-        first, last = self.layers()
-        return last(jnp.tanh(first(x)))
 
 
 LAYERS = {
@@ -117,12 +67,12 @@ LAYERS = {
         lambda: eqx.nn.MLP(3, 5, 4, 3, activation=jnp.tanh, scan=True, key=KEY),
         (3,),
     ),
-    "GRU": (lambda: Steps(eqx.nn.GRUCell(3, 4, key=KEY)), (5, 3)),
-    "LSTM": (lambda: Steps(eqx.nn.LSTMCell(3, 4, key=KEY)), (5, 3)),
+    "GRU": (lambda: Along(eqx.nn.GRUCell(3, 4, key=KEY)), (5, 3)),
+    "LSTM": (lambda: Along(eqx.nn.LSTMCell(3, 4, key=KEY)), (5, 3)),
     "Embedding": (lambda: Words(eqx.nn.Embedding(5, 3, key=KEY)), "tokens"),
-    "stacked": (Stack, (3,)),
+    "stacked": (lambda: Stack(3, 2), (3,)),
     "attention": (lambda: Attention(eqx.nn.MultiheadAttention(2, 4, key=KEY)), (3, 4)),
-    "tied": (lambda: Tied(tied()), (3,)),
+    "tied": (lambda: Autoencoder(3, 4), (3,)),
 }
 
 
@@ -317,7 +267,7 @@ def test_heads_are_rows_of_the_output_projection():
     layer = Attention(eqx.nn.MultiheadAttention(2, 4, key=KEY))
     site = sx.networks.find_sites(layer)[-1]
     assert (site.name, site.num_heads) == ("mixer.output_proj", 2)
-    with pytest.raises(ValueError, match=r"Scales by head on 'network'.*output_proj"):
+    with pytest.raises(ValueError, match=r"Scales by head on 'network'.*leave out by='head'"):
         sx.Model(
             eqx.nn.Linear(3, 2, key=KEY), sx.ARD(sx.Bernoulli(0.5), by="head"),
             sx.likelihoods.Categorical(2),

@@ -14,6 +14,7 @@ from scalemix.networks.readers import input_sites, output_sites
 from scalemix.networks.sites import find_sites
 from scalemix.posterior.networks import Ensemble, GaussianNetworks, OneNetwork, SampledNetworks
 from scalemix.posterior.posterior import History, Posterior
+from tests.networks.cases import Flat, Stack
 
 KEY = jax.random.key(0)
 GAUSSIAN = sx.likelihoods.Gaussian()
@@ -288,43 +289,28 @@ def test_the_layers_at_both_ends_are_found(network, example, first, last):
     assert [site.name for site in output_sites(network, sites, like)] == last
 
 
-class Stacked(eqx.Module):
-    """Residual layers stacked in one, which run in a loop."""
-
-    layers: eqx.nn.Linear
-    head: eqx.nn.Linear
-
-    def __init__(self):
-        keys = jax.random.split(KEY, 3)
-        self.layers = eqx.filter_vmap(lambda key: eqx.nn.Linear(4, 4, key=key))(keys)
-        self.head = eqx.nn.Linear(4, "scalar", key=KEY)
-
-    def __call__(self, x):
-        arrays, rest = eqx.partition(self.layers, eqx.is_array)
-
-        def step(x, arrays):
-            return x + jnp.tanh(eqx.combine(arrays, rest)(x)), None
-
-        return self.head(jax.lax.scan(step, x, arrays)[0])
-
-
 def test_layers_that_are_stacked_are_told_apart():
     """Of three layers the second is off, and one unit of the third."""
-    prior = {"layers": sx.ARDADD(sx.HalfCauchy(1.0)), "head": sx.ARD(sx.HalfCauchy(1.0))}
-    model = sx.Model(Stacked(), prior, GAUSSIAN, example=np.ones(4))
-    assert model.scale_shapes["layers"] == {"unit": (3, 4), "layer": (3,)}
+    prior = {"body.layers": sx.ARDADD(sx.HalfCauchy(1.0)), "head": sx.ARD(sx.HalfCauchy(1.0))}
+    model = sx.Model(Flat(Stack(4, 3), 4), prior, GAUSSIAN, example=np.ones(4))
+    assert model.scale_shapes["body.layers"] == {"unit": (3, 4), "layer": (3,)}
     off = np.zeros((3, 4, 4), bool)
     off[1], off[2, :, 3] = True, True
-    weights = model.weights | {"layers": jnp.where(off, 0.0, model.weights["layers"])}
+    weights = model.weights | {"body.layers": jnp.where(off, 0.0, model.weights["body.layers"])}
     posterior = posterior_of(OneNetwork(model.with_weights(weights)))
     relevance = posterior.relevance()
     on = {name: bool(each[0]) for name, each in relevance.layers_on.items()}
-    assert on == {"layers.0": True, "layers.1": False, "layers.2": True, "head": True}
-    assert relevance.hidden_layers == ("layers.0", "layers.1", "layers.2")
+    assert on == {
+        "body.layers.0": True,
+        "body.layers.1": False,
+        "body.layers.2": True,
+        "head": True,
+    }
+    assert relevance.hidden_layers == ("body.layers.0", "body.layers.1", "body.layers.2")
     assert relevance.effective_depth == 2
-    np.testing.assert_array_equal(relevance.units_on["layers.2"], [True, True, True, False])
+    np.testing.assert_array_equal(relevance.units_on["body.layers.2"], [True, True, True, False])
     pruned = posterior.prune(mask_only=True).posterior
-    np.testing.assert_array_equal(pruned.model.weights["layers"], weights["layers"])
+    np.testing.assert_array_equal(pruned.model.weights["body.layers"], weights["body.layers"])
 
 
 def test_heads_are_told_apart():
@@ -340,9 +326,41 @@ def test_heads_are_told_apart():
     model = sx.Model(Mixed(mixer), prior, sx.likelihoods.Categorical(2), example=np.ones((3, 4)))
     (name,) = model.weights
     silent = {name: model.weights[name].at[:, 2:].set(0.0)}
-    relevance = posterior_of(OneNetwork(model.with_weights(silent))).relevance()
+    posterior = posterior_of(OneNetwork(model.with_weights(silent)))
+    relevance = posterior.relevance()
     np.testing.assert_array_equal(relevance.groups_on["head"][name], [True, False])
     assert "1 of 2 heads on" in str(relevance)
+    np.testing.assert_array_equal(relevance.groups["head"][name], [1.0, 0.0])
+    ratio = relevance.signal_to_noise.groups["head"][name]
+    np.testing.assert_array_equal(ratio, [np.inf, 0.0])
+    report = posterior.prune(mask_only=True).report
+    assert report.groups_off == {"head": {name: (1, 2)}}
+    assert f"heads of weights set to zero: {name} 1 of 2" in str(report)
+
+
+def test_rows_along_another_axis_of_the_input_are_no_inputs():
+    """Channels and positions, of which there are as many, are not added up."""
+
+    class Mixer(eqx.Module):
+        channels: eqx.nn.Linear
+        places: eqx.nn.Linear
+        again: eqx.nn.Linear
+
+        def __call__(self, x):
+            along = jax.vmap(self.places)(x.T).T
+            return (jax.vmap(self.channels)(x) + along + jax.vmap(self.again)(x)).sum()
+
+    network = Mixer(*(eqx.nn.Linear(4, 4, key=key) for key in jax.random.split(KEY, 3)))
+    example = np.ones((4, 4), np.float32)
+    axes = input_sites(network, find_sites(network), jnp.asarray(example))
+    assert {site.name: each for site, each in axes.items()} == {
+        "channels": {1}, "places": {0}, "again": {1},
+    }  # fmt: skip
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN, example=example)
+    relevance = posterior_of(OneNetwork(model)).relevance()
+    total = sum(np.sum(np.square(model.weights[name]), axis=0) for name in ("channels", "again"))
+    np.testing.assert_allclose(relevance.inputs, total / total.sum(), rtol=1e-5)
+    assert list(relevance.units) == ["places"]
 
 
 def test_hidden_units_are_not_called_inputs():

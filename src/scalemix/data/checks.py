@@ -4,6 +4,7 @@ Everything is checked in the precision that it comes in, shifted and scaled in d
 and only then cast to that of the network.
 """
 
+import math
 from typing import Any
 
 import jax
@@ -36,6 +37,7 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
     if problem is not None:
         if x.dtype.kind in "iu" and reader.refusal(row_like(x)) is None:
             check_counted("x", x)
+            _check_lookups(x, reader)
             return x
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
@@ -83,6 +85,7 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
         raise ValueError(
             f"The network does not take an example of the shapes {shapes}. It says: {problem}"
         )
+    _check_lookups(x, reader)
     return x
 
 
@@ -102,6 +105,25 @@ def check_counted(name: str, values: np.ndarray) -> None:
             f"{name} is a whole number beyond {MOST_COUNTED:,} at "
             f"{first_place(np.abs(values.astype(np.float64)) > MOST_COUNTED)}. Number them from 0."
         )
+
+
+def _check_lookups(x: Inputs, reader: Reader) -> None:
+    """Raise `ValueError` if a number is looked up in a table that does not have it."""
+    parts = jax.tree_util.tree_leaves_with_path(x)
+    if not any(part.dtype.kind in "iu" for _, part in parts):
+        return
+    for site, num_tokens, places in reader.lookups(row_like(x)):
+        for (path, part), looked_up in zip(parts, places, strict=True):
+            beyond = np.zeros((len(part), math.prod(part.shape[1:])), bool)
+            tokens = part.reshape(beyond.shape)[:, looked_up]
+            beyond[:, looked_up] = (tokens < 0) | (tokens >= num_tokens)
+            if beyond.any():
+                beyond = beyond.reshape(part.shape)
+                raise ValueError(
+                    f"{path_in_words(path)} is {part[beyond][0]} at {first_place(beyond)}, and is "
+                    f"looked up in {site!r}, which has the tokens 0 to {num_tokens - 1}. Give it "
+                    f"more of them, or one for all that are not known."
+                )
 
 
 def inputs_as_seen(

@@ -1,5 +1,6 @@
 """What the checks of data need to know of whoever reads the rows."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -28,6 +29,14 @@ class Reader(Protocol):
 
     def refusal(self, example: PyTree) -> str | None:
         """What the network says against an example of these shapes and types, if anything."""
+        ...
+
+    def lookups(self, example: PyTree) -> Sequence[tuple[str, int, Sequence[np.ndarray]]]:
+        """The tables that whole numbers of such an example are looked up in.
+
+        Each with its name, how many entries it has, and which numbers of each part of the example
+        they are.
+        """
         ...
 
     def frozen_readers(self, example: PyTree) -> list[str]:

@@ -1,6 +1,6 @@
 """Data that come as batches, one after the other, from whatever loads them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -159,14 +159,26 @@ class _KnownReader:
     def __init__(self, reader: Reader):
         self.likelihood, self.dtype, self.example = reader.likelihood, reader.dtype, reader.example
         self.frozen_readers = reader.frozen_readers
-        self.ask, self.known = reader.refusal, {}
+        self._refusal, self._lookups = _once(reader.refusal), _once(reader.lookups)
 
     def refusal(self, example: PyTree) -> str | None:
+        return self._refusal(example)
+
+    def lookups(self, example: PyTree) -> Sequence[tuple[str, int, Sequence[np.ndarray]]]:
+        return self._lookups(example)
+
+
+def _once(ask: Callable[[PyTree], Any]) -> Callable[[PyTree], Any]:
+    known: dict[Any, Any] = {}
+
+    def answer(example: PyTree) -> Any:
         leaves, form = jax.tree.flatten(example)
         question = form, tuple(leaves)
-        if question not in self.known:
-            self.known[question] = self.ask(example)
-        return self.known[question]
+        if question not in known:
+            known[question] = ask(example)
+        return known[question]
+
+    return answer
 
 
 def _as_numpy(values: Any) -> Any:

@@ -70,7 +70,26 @@ def check_groups(structures: dict[str, Structure], sites: tuple[Site, ...]) -> N
     for site in sites:
         if site.name in structures:
             for group in structures[site.name].groups:
-                GROUPS[group].shape(site)
+                try:
+                    GROUPS[group].shape(site)
+                except ValueError as error:
+                    raise ValueError(f"{error} {_who_has(group, sites)}") from None
+
+
+def _who_has(group: str, sites: tuple[Site, ...]) -> str:
+    having = []
+    for site in sites:
+        try:
+            GROUPS[group].shape(site)
+            having.append(site.name)
+        except ValueError:
+            continue
+    if not having:
+        return f"No layer of this network has them: leave out by={group!r}."
+    return (
+        f"Give this prior by pattern to layers that have them ({', '.join(having)}): "
+        f"{{{having[0]!r}: ARD(..., by={group!r}), ...}}."
+    )
 
 
 def check_parameters(structures: dict[str, Structure]) -> None:

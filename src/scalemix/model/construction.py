@@ -6,7 +6,7 @@ from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior, assign, check_groups, check_parameters
 from scalemix.model.inputs import ExampleParts, check_outputs, example_parts, find_input
-from scalemix.networks.freezing import Frozen, frozen_arrays, learnable_leaves
+from scalemix.networks.freezing import Frozen, check_types, frozen_arrays, learnable_leaves
 from scalemix.networks.nnx import flax_advice
 from scalemix.networks.paths import bypassed_sites
 from scalemix.networks.sites import Site, find_sites, path_name
@@ -55,6 +55,7 @@ def find_parts(
     if input_like is not None:
         check_outputs(network, likelihood, input_like)
     names = frozen_arrays(network, frozen)
+    check_types(network, names)
     learning = tuple(site for site in sites if path_name(site.weight_path) not in names)
 
     def bypassed() -> set[str]:

@@ -19,6 +19,7 @@ from scalemix.model.prior import PriorSample, draw_scales, log_prior, sample_pri
 from scalemix.model.site_prior import Parametrization, SitePrior, check_parametrization
 from scalemix.networks.calling import CalledNetwork, in_training, with_call, with_state
 from scalemix.networks.freezing import Frozen, learnable_leaves
+from scalemix.networks.lookups import Lookups, find_lookups
 from scalemix.networks.placing import Scales, check_by_site, get_weights, put_scales, put_weights
 from scalemix.networks.readers import input_sites
 from scalemix.networks.sites import Site, find_sites, path_name
@@ -472,6 +473,10 @@ class Model(eqx.Module):
     def refusal(self, example: PyTree) -> str | None:
         """Why the network refuses an example of these shapes and types; `None` if it takes it."""
         return find_refusal(self.network, example)
+
+    def lookups(self, example: PyTree) -> list[Lookups]:
+        """The tables of tokens that such an example is looked up in as it is."""
+        return find_lookups(self.network, find_sites(self.network), example)
 
     def frozen_readers(self, example: PyTree) -> list[str]:
         """The names of the frozen layers that are called on the network's input as it is."""

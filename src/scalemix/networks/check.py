@@ -45,7 +45,7 @@ def check_rule(layer: Any, x: Array) -> None:
             f"{path_name(site.rule.path)!r}, and the input has {units[0]} units. Check row_axis."
         )
     for met in find_products(layer, sites, x):
-        if not met.over_rows:
+        if met.axis is None:
             raise ValueError(
                 f"The rule for {met.site.layer_type}: the layer multiplies data by "
                 f"{path_name(met.site.rule.path)!r} and does not sum over its rows. Check row_axis."

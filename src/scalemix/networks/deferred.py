@@ -33,6 +33,8 @@ class Product(NamedTuple):
     latter may be several times as long: groups, one after the other."""
     kept: dict[int, int]
     """Each axis of the weight that the output keeps, with its place there."""
+    dtype: DTypeLike
+    """The type of the output."""
     once: bool
     """Whether each entry of the weight meets one entry of the data, and not several."""
 
@@ -65,16 +67,20 @@ class Deferred(eqx.Module):
         """What takes its place in a loop."""
         return self
 
+    def looked_up(self, starts: dict[int, Array]) -> None:
+        """Learn that parts are taken from here on, along some of its axes."""
+
 
 class Term(eqx.Module):
     """An array times one factor for some of its axes.
 
-    A factor may be several times as long as its axis, the second one: groups of a convolution, one
-    after the other, of which each belongs to as many entries of the first axis.
+    A factor may be several times as long as its axis: groups of a convolution, one after the other,
+    of which each belongs to as many entries of the axis `outputs`.
     """
 
     base: Array
     factors: dict[int, Array]
+    outputs: int | None = eqx.field(static=True, default=None)
 
     def value(self) -> Array:
         """The array with its factors multiplied in."""
@@ -84,12 +90,7 @@ class Term(eqx.Module):
         return value
 
     def _spread(self, axis: int, factor: Array) -> Array:
-        num_groups = len(factor) // self.base.shape[axis]
-        if num_groups == 1:
-            return along(factor, axis, self.base.ndim)
-        outputs, inputs, *rest = self.base.shape
-        by_output = jnp.repeat(factor.reshape(num_groups, inputs), outputs // num_groups, axis=0)
-        return by_output.reshape(outputs, inputs, *[1] * len(rest))
+        return spread(factor, axis, self.base.shape, self.outputs)
 
     @property
     def grouped(self) -> bool:
@@ -100,12 +101,21 @@ class Term(eqx.Module):
         """The product, with the factors moved to the data and to the output."""
         base, data, after = self.base, product.data, []
         for axis, factor in self.factors.items():
-            place = product.summed.get(axis)
-            if place is not None and data.shape[place] % len(factor) == 0:
+            place, length = product.summed.get(axis), self.base.shape[axis]
+            if (
+                place is not None
+                and len(factor) in (length, data.shape[place])
+                and holds(data.dtype, factor.dtype)
+            ):
                 groups = data.shape[place] // len(factor)
-                data = data * along(jnp.tile(factor, groups), place, data.ndim)
-            elif axis in product.kept and len(factor) == self.base.shape[axis]:
-                after.append((factor, product.kept[axis]))
+                factor = jnp.tile(factor.astype(data.dtype), groups)
+                data = data * along(factor, place, data.ndim)
+            elif (
+                axis in product.kept
+                and len(factor) == length
+                and holds(product.dtype, factor.dtype)
+            ):
+                after.append((factor.astype(product.dtype), product.kept[axis]))
             else:
                 base = base * self._spread(axis, factor)
         output = product.multiply(base, data)
@@ -220,20 +230,27 @@ class Use(NamedTuple):
     """The shape of the output."""
 
 
+class Lookup(NamedTuple):
+    """Parts that are taken of a weight: where they start, by axis of the weight."""
+
+    starts: dict[int, Array]
+
+
 class Probe(Deferred):
     """Records how a weight is used.
 
-    `note` is called with each product outside of loops, and with `None` for any other use.
+    `note` is called with each product outside of loops, and with `None` for any other use. A lookup
+    is told of beforehand.
     """
 
     blank: Array
-    note: Callable[[Use | None], None] = eqx.field(static=True)
+    note: Callable[[Use | Lookup | None], None] = eqx.field(static=True)
     axes: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self,
         blank: Array,
-        note: Callable[[Use | None], None],
+        note: Callable[[Use | Lookup | None], None],
         axes: tuple[int, ...] | None = None,
     ):
         self.blank, self.note = blank, note
@@ -249,6 +266,9 @@ class Probe(Deferred):
 
     def repeated(self) -> Array:
         return self.value()
+
+    def looked_up(self, starts: dict[int, Array]) -> None:
+        self.note(Lookup({self.axes[axis]: start for axis, start in starts.items()}))
 
     def transpose(self, permutation: tuple[int, ...]) -> "Probe":
         axes = tuple(self.axes[axis] for axis in permutation)
@@ -266,6 +286,34 @@ class Probe(Deferred):
         return output
 
 
+def holds(dtype: DTypeLike, of: DTypeLike) -> bool:
+    """Whether one type has room for all real numbers of another."""
+    if not jnp.issubdtype(dtype, jnp.floating):
+        return False
+    return jnp.finfo(dtype).bits >= jnp.finfo(of).bits and has_range(dtype, of)
+
+
+def has_range(dtype: DTypeLike, of: DTypeLike) -> bool:
+    """Whether numbers of the one type can be as large as those of the other."""
+    return jnp.finfo(dtype).maxexp >= jnp.finfo(of).maxexp
+
+
 def along(factor: Array, axis: int, ndim: int) -> Array:
     """A vector along one axis of an array with this many axes."""
     return factor.reshape((1,) * axis + (-1,) + (1,) * (ndim - axis - 1))
+
+
+def spread(factor: Array, axis: int, shape: tuple[int, ...], outputs: int | None) -> Array:
+    """A vector along one axis of an array of this shape, broadcastable against it.
+
+    It may be several times as long as the axis: groups, one after the other. Then the entries of
+    the axis `outputs` are divided among the groups.
+    """
+    length, num_groups = shape[axis], len(factor) // shape[axis]
+    if num_groups == 1:
+        return along(factor, axis, len(shape))
+    assert outputs is not None
+    by_group = factor.reshape(num_groups, length)
+    by_output = jnp.repeat(by_group, shape[outputs] // num_groups, axis=0)
+    ordered = by_output if outputs < axis else by_output.T
+    return ordered.reshape([n if i in (axis, outputs) else 1 for i, n in enumerate(shape)])

@@ -6,6 +6,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from scalemix._types import PyTree
 from scalemix.networks.calling import state_of, with_state
@@ -43,6 +44,19 @@ def learnable_leaves(network: PyTree, frozen: tuple[str, ...]) -> PyTree:
     )
     # Passes change a state, and gradients do not.
     return with_state(learnable, jax.tree.map(lambda _: False, state_of(network)))
+
+
+def check_types(network: PyTree, frozen: tuple[str, ...]) -> None:
+    """Raise `ValueError` for an array that learns in a type whose range is too small for it."""
+    learns = learnable_leaves(network, frozen)
+    for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(network, learns)):
+        if jnp.finfo(leaf.dtype).minexp > jnp.finfo(jnp.bfloat16).minexp:
+            raise ValueError(
+                f"{path_name(tuple(path))!r} is of the type {leaf.dtype}, in which the squares "
+                f"that training needs are zero or infinite. Let the network hold float32 or "
+                f"bfloat16 (its layers take dtype=), and compute in {leaf.dtype} where it is "
+                f"called: weight.astype({str(leaf.dtype)!r})."
+            )
 
 
 def _matched(network: PyTree, patterns: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,15 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._random import normals
 from scalemix._types import PyTree
 from scalemix.networks.calling import row_keys, train_rows
-from scalemix.networks.deferred import Deferred, Factored, LocalGaussian, Probe, Term, Use
+from scalemix.networks.deferred import (
+    Deferred,
+    Factored,
+    LocalGaussian,
+    Probe,
+    Term,
+    Use,
+    holds,
+)
 from scalemix.networks.placing import put_weights, run_with_weights
 from scalemix.networks.sites import Site
 
@@ -41,7 +49,7 @@ def find_uses(
     network: PyTree, sites: tuple[Site, ...], x: PyTree, key: PRNGKeyArray | None = None
 ) -> Uses:
     """How often each weight acts on an example of a batch `x`, found by tracing the network."""
-    seen: dict[str, list[Use | None]] = {site.name: [] for site in sites}
+    seen: dict[str, list[Any]] = {site.name: [] for site in sites}
 
     def probe(pass_one: Callable[..., Any]) -> Any:
         probes = {
@@ -53,12 +61,19 @@ def find_uses(
     keys = None if key is None else row_keys(network, key, jax.tree.leaves(x)[0].shape[:1])
     jax.eval_shape(lambda x, keys: train_rows(probe, network, x, keys), x, keys)
     once = {
-        name: uses[0].shape
-        for name, uses in seen.items()
-        if len(uses) == 1 and uses[0] is not None and uses[0].product.once
+        site.name: only.shape
+        for site in sites
+        if (only := _only(seen[site.name])) is not None
+        and only.product.once
+        # The data are squared, in their own type.
+        and holds(only.product.data.dtype, site.weight(network).dtype)
     }
     often = {site.name: site for site in sites if site.name not in once}
     return Uses(once, often)
+
+
+def _only(uses: list[Any]) -> Use | None:
+    return uses[0] if len(uses) == 1 and isinstance(uses[0], Use) else None
 
 
 class Noise(NamedTuple):

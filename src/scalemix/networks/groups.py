@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from scalemix.networks.deferred import spread
 from scalemix.networks.sites import Along, Site
 
 
@@ -60,17 +61,15 @@ class Group:
         """The scales, broadcastable against the weight."""
         if self.along is None:
             return scales
-        axis = site.axis(self.along)
+        axis, outputs = site.axis(self.along), site.axis("output")
         assert axis is not None
-        vector, stack = self.vector(site, scales), site.stack
-        if self.by_row and site.num_groups > 1:
-            # The weight is (outputs, rows of a group, ...): each output sees its own group's rows.
-            outputs, rows, *rest = site.layer_shape
-            by_group = vector.reshape(*stack, site.num_groups, rows)
-            by_output = jnp.repeat(by_group, outputs // site.num_groups, axis=len(stack))
-            return by_output.reshape(*by_output.shape, *[1] * len(rest))
-        after = len(site.layer_shape) - axis - 1
-        return vector.reshape(*stack, *[1] * axis, vector.shape[-1], *[1] * after)
+
+        def one(vector: Array) -> Array:
+            return spread(vector, axis, site.layer_shape, outputs)
+
+        for _ in site.stack:
+            one = jax.vmap(one)
+        return one(self.vector(site, scales))
 
     def sum_weights(self, site: Site, values: Array) -> Array:
         """The sum, over the weights that share each scale, of a value for each weight."""
@@ -93,8 +92,7 @@ def count_along(site: Site, along: Along) -> int:
     if count is None:
         raise ValueError(
             f"Scales by {along} on {site.name!r}: a {site.layer_type} has none, or its rule does "
-            f"not say along which axis of the weight they lie ({along}_axis=). Give this layer "
-            f"another prior by pattern: {{{site.name!r}: ARD(...), ...}}."
+            f"not say along which axis of the weight they lie ({along}_axis=)."
         )
     return count
 
@@ -103,8 +101,7 @@ def _num_heads(site: Site) -> int:
     if site.num_heads is None:
         raise ValueError(
             f"Scales by head on {site.name!r}: its rows are not those of attention's heads. Only "
-            f"the output projection of eqx.nn.MultiheadAttention has them: give the prior by "
-            f"pattern, such as {{'*.output_proj': ARD(..., by='head')}}."
+            f"the output projection of eqx.nn.MultiheadAttention has them."
         )
     return site.num_heads
 

@@ -16,7 +16,7 @@ from jaxtyping import Array
 
 from scalemix._jaxprs import bind, run_operations
 from scalemix._types import PyTree
-from scalemix.networks.deferred import Deferred, Factored, Probe, Product, Term, along
+from scalemix.networks.deferred import Deferred, Factored, Probe, Product, Term, along, has_range
 
 Value = Any
 """An array or a deferred one."""
@@ -61,9 +61,11 @@ def _transpose(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
 
 
 def _convert(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
-    dtype = equation.params["new_dtype"]
-    # Rounding to whole numbers is not linear, and complex ones have two parts.
-    return [inputs[0].astype(dtype)] if jnp.issubdtype(dtype, jnp.floating) else None
+    (weight,), dtype = inputs, equation.params["new_dtype"]
+    # Rounding to whole numbers is not linear, and complex ones have two parts. And a factor that
+    # the weight makes up for may be more than a type of a smaller range holds.
+    linear = jnp.issubdtype(dtype, jnp.floating)
+    return [weight.astype(dtype)] if linear and has_range(dtype, weight.like.dtype) else None
 
 
 def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
@@ -84,6 +86,8 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     kept = {axis: place for place, axis in enumerate(batched[which])}
     kept |= {axis: first + place for place, axis in enumerate((left, right)[which])}
     free = (left, right)[1 - which]
+    (output,) = equation.outvars
+    aval: Any = output.aval
 
     def multiply(weight: Array, data: Array) -> Array:
         return bind(equation, [weight, data] if which == 0 else [data, weight])[0]
@@ -93,6 +97,7 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
         data,
         summed=dict(zip(contracted[which], contracted[1 - which], strict=True)),
         kept=kept,
+        dtype=aval.dtype,
         once=math.prod(data.shape[axis] for axis in free) == 1,
     )
     return [weight.times(product)]
@@ -115,6 +120,7 @@ def _convolve(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
         data,
         summed={places.rhs_spec[1]: places.lhs_spec[1]},
         kept={places.rhs_spec[0]: places.out_spec[1]},
+        dtype=aval.dtype,
         once=math.prod(aval.shape[axis] for axis in (batch, *space)) == 1,
     )
     return [weight.times(product)]
@@ -181,6 +187,7 @@ def _plain(value: Value) -> bool:
 
 def _dynamic_slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     whole, *starts = inputs
+    whole.looked_up(dict(enumerate(starts)))
     if not _plain(whole):
         return None
     sizes = equation.params["slice_sizes"]
@@ -233,12 +240,17 @@ def _squeeze(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
 
 def _gather(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     table, places = inputs
-    if not _plain(table) or _is_deferred(places):
-        return None
     numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
+    table.looked_up({axis: places[..., i] for i, axis in enumerate(numbers.start_index_map)})
+    if not _plain(table):
+        return None
+    # A value of its own for places beyond the table would be multiplied by factors as well.
+    fills = equation.params["mode"] == jax.lax.GatherScatterMode.FILL_OR_DROP
     shape = table.like.shape
     whole = [axis for axis in range(len(shape)) if sizes[axis] == shape[axis]]
     if len(shape) - len(whole) > 1 or numbers.operand_batching_dims:
+        return None
+    if fills and equation.params["fill_value"] not in (None, 0):
         return None
     kept = [axis for axis in range(len(shape)) if axis not in numbers.collapsed_slice_dims]
 

@@ -102,7 +102,7 @@ def scaled_weight(site: Site, weight: Array, scales: dict[str, Array]) -> Factor
         axis, vector = site.axis(group.along), group.vector(site, scale)
         assert axis is not None
         factors[axis] = factors[axis] * vector if axis in factors else vector
-    return Factored((Term(weight, factors),), site.num_stacked)
+    return Factored((Term(weight, factors, site.axis("output")),), site.num_stacked)
 
 
 def run_with_weights(

@@ -20,36 +20,37 @@ MOVES = ("transpose", "squeeze", "convert_element_type", "copy")
 SHAPES = ("reshape", "broadcast_in_dim")
 
 
-def input_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> tuple[Site, ...]:
-    """The sites whose rows meet the network's input as it is: their rows are inputs.
+def input_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> dict[Site, set[int]]:
+    """The sites whose rows meet the network's input as it is, and along which of its axes.
 
-    There are none where the shape of an input is not known, where there are several inputs, where
-    the network changes its input on the way, or where it reads its input in a loop.
+    Their rows are inputs. There are none where the shape of an input is not known, where there are
+    several inputs, where the network changes its input on the way, or where it reads its input in a
+    loop.
     """
-    names: list[str] = []
+    met: list[Met] = []
 
     def run(x: PyTree) -> list[Array]:
-        met = [each for each in find_products(network, sites, x) if each.over_rows]
-        names.extend(each.site.name for each in met)
+        met.extend(each for each in find_products(network, sites, x) if each.axis is not None)
         return [each.data for each in met]
 
     alone = len(jax.tree.leaves(example)) == 1
     if not alone or (traced := _traced(run, example)) is None:
-        return ()
-    readers = {
-        name
-        for name, data in zip(names, traced.outvars, strict=True)
-        if _origin(traced, data) is traced.invars[0]
-    }
-    return tuple(site for site in sites if site.name in readers)
+        return {}
+    axes: dict[Site, set[int]] = {}
+    for each, data in zip(met, traced.outvars, strict=True):
+        assert each.axis is not None
+        source, axis = _origin(traced, data, each.axis)
+        if source is traced.invars[0]:
+            axes.setdefault(each.site, set()).add(axis)
+    return {site: axes[site] for site in sites if site in axes}
 
 
 class Met(NamedTuple):
     """A product of a site's weight with data."""
 
     site: Site
-    over_rows: bool
-    """Whether it sums over the rows of the weight."""
+    axis: int | None
+    """The axis of the data that meets the rows of the weight; `None` if none does."""
     data: Array
 
 
@@ -57,12 +58,12 @@ def find_products(network: PyTree, sites: tuple[Site, ...], x: PyTree) -> list[M
     """The products of weights with data when the network is called; not those in loops."""
     met: list[Met] = []
 
-    def note(site: Site, use: Use | None) -> None:
+    def note(site: Site, use: Any) -> None:
         row = site.axis("row")
         assert row is not None
-        if use:
-            over_rows = use.axes.index(site.num_stacked + row) in use.product.summed
-            met.append(Met(site, over_rows, use.product.data))
+        if isinstance(use, Use):
+            axis = use.product.summed.get(use.axes.index(site.num_stacked + row))
+            met.append(Met(site, axis, use.product.data))
 
     probes = {
         site.name: Probe(
@@ -102,8 +103,11 @@ def _traced(function: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def _origin(jaxpr: Jaxpr, variable: Any) -> Any:
-    """The variable whose numbers these are, before axes were moved and types changed."""
+def _origin(jaxpr: Jaxpr, variable: Any, axis: int) -> tuple[Any, int]:
+    """The variable whose numbers these are, before axes were moved and types changed.
+
+    The second number is where an axis was there.
+    """
     made_by = {id(output): equation for equation in jaxpr.eqns for output in equation.outvars}
     while (equation := made_by.get(id(variable))) is not None:
         source, name = equation.invars[0], equation.primitive.name
@@ -111,9 +115,21 @@ def _origin(jaxpr: Jaxpr, variable: Any) -> Any:
         reshapes = name in SHAPES and _lengths(source) == _lengths(variable)
         if rounds or not (name in MOVES or reshapes):
             break
+        if name == "transpose":
+            axis = equation.params["permutation"][axis]
+        else:
+            # Axes of length one come and go; the others stay in order.
+            axis = _place(source, len(_lengths(variable, axis)))
         variable = source
-    return variable
+    return variable, axis
 
 
-def _lengths(variable: Any) -> list[int]:
-    return [length for length in variable.aval.shape if length != 1]
+def _lengths(variable: Any, end: int | None = None) -> list[int]:
+    """How long the axes are that are longer than one, of all or of those before this one."""
+    return [length for length in variable.aval.shape[:end] if length != 1]
+
+
+def _place(variable: Any, index: int) -> int:
+    """Which axis is the one of this number, of those longer than one; 0 where there is none."""
+    longer = [axis for axis, length in enumerate(variable.aval.shape) if length != 1]
+    return longer[index] if index < len(longer) else 0

@@ -188,9 +188,23 @@ def _site(
             f"{weight.shape}."
         )
     num_groups = 1 if rule.groups is None else rule.groups(layer)
+    _check_groups(num_groups, weight.shape[-ndim:], rule, name, kind)
     return Site(
         name, path, kind, rule, weight.shape, len(weight.shape) - ndim, num_groups, num_heads
     )
+
+
+def _check_groups(
+    num_groups: int, shape: tuple[int, ...], rule: LayerRule, name: str, kind: str
+) -> None:
+    if num_groups == 1:
+        return
+    if rule.output_axis is None or shape[rule.output_axis] % num_groups:
+        raise ValueError(
+            f"The rule for {kind} does not fit layer {name!r}: it divides the outputs of a weight "
+            f"of the shape {shape} into {num_groups} groups, and says that they lie along "
+            f"{rule.output_axis}."
+        )
 
 
 def path_name(path: tuple[Any, ...]) -> str:

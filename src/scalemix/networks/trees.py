@@ -64,7 +64,8 @@ def from_function(
         matches a parameter holds for it. By default the conventions of Flax:
 
         - `kernel` is `(inputs, outputs)`, with the axes of a convolution before them. If its
-          `bias` has more than one axis, the first axes of both stack layers.
+          `bias` has more than one axis, the first axes of both stack layers. In a grouped
+          convolution the inputs are those of a group: the groups share their scales.
         - `embedding` is `(tokens, features)`.
         - In attention, which holds `query`, `key`, `value` and `out`, the rows of the first three
           are their inputs, and those of `out`, `(heads, features, outputs)`, are the heads: one

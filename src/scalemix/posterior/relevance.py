@@ -38,9 +38,11 @@ class Measure(NamedTuple):
         ensemble, or of several chains, there is a leading axis of members or chains.
     layers : dict of str to float
         One number for each layer, by site.
+    groups : dict of str to dict of str to numpy.ndarray
+        One number for each output, head or token, by group (`output`, `head`, `token`) and by site,
+        where there are such scales; laid out as `units`.
     outputs : dict of str to numpy.ndarray
-        One number for each output unit, or filter of a convolution, of the sites whose scales are
-        by output; laid out as `units`.
+        Those of output units, or of filters of a convolution: `groups["output"]`.
 
     Examples
     --------
@@ -51,7 +53,12 @@ class Measure(NamedTuple):
     inputs: np.ndarray
     units: dict[str, np.ndarray]
     layers: dict[str, float]
-    outputs: dict[str, np.ndarray]
+    groups: dict[str, dict[str, np.ndarray]]
+
+    @property
+    def outputs(self) -> dict[str, np.ndarray]:
+        """One number for each output of the sites whose scales are by output."""
+        return self.groups.get("output", {})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +76,12 @@ class Relevance:
         Each layer's share of the prior variance, per weight.
     outputs : dict of str to numpy.ndarray
         Each output's share of the prior variance of its layer, by site, where scales are by output.
+    groups : dict of str to dict of str to numpy.ndarray
+        The same by group (`output`, `head`, `token`) and by site, where there are such scales.
     share : Measure
-        The four above, as one.
+        All of the above, as one.
     signal_to_noise : Measure
-        What is known of the weights against what is not, for inputs, units and layers.
+        What is known of the weights against what is not, for all of them.
     units_on : dict of str to numpy.ndarray
         Which units are on, by the site that holds their outgoing weights; laid out as `units`.
     layers_on : dict of str to numpy.ndarray
@@ -139,6 +148,11 @@ class Relevance:
     def outputs(self) -> dict[str, np.ndarray]:
         """Each output's share of the prior variance of its layer, where scales are by output."""
         return self.share.outputs
+
+    @property
+    def groups(self) -> dict[str, dict[str, np.ndarray]]:
+        """Each output's, head's or token's share of the prior variance of its layer."""
+        return self.share.groups
 
     def table(self, names: Sequence[str] | None = None, *, top: int = 20) -> str:
         """A text table of the leading inputs, the most relevant first, and of all layers.
@@ -215,7 +229,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         return {name: value if len(measured) > 1 else value[0] for name, value in lines.items()}
 
     def collect(what: str, share: bool) -> Measure:
-        rows, outputs = lines("unit", what), lines("output", what)
+        rows, *listed = (lines(group, what) for group in ("unit", *LISTED))
         layers = {
             name: np.array([getattr(m[name], what) for m in measured]) for name in measured[0]
         }
@@ -223,9 +237,9 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         if share:
             total = sum(layers.values())
             layers = {name: _share(value, total) for name, value in layers.items()}
-            rows, outputs = (
+            rows, *listed = (
                 {n: _share(value, value.sum(1, keepdims=True)) for n, value in each.items()}
-                for each in (rows, outputs)
+                for each in (rows, *listed)
             )
             inputs = _share(inputs, inputs.sum(1, keepdims=True))
         units = {name: value for name, value in rows.items() if name not in readers}
@@ -233,7 +247,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
             inputs.mean(axis=0),
             laid_out(units),
             {name: float(value.mean()) for name, value in layers.items()},
-            laid_out(outputs),
+            {group: laid_out(each) for group, each in zip(LISTED, listed, strict=True) if each},
         )
 
     rows_on, share = lines("unit", "on"), collect("variance", True)
@@ -271,7 +285,10 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     """
     network, sites, remarks = model.network, find_sites(model.network), []
     example = find_input(network, sites, model.example)
-    readers = input_sites(network, model.sites, example)
+    met = input_sites(network, model.sites, example)
+    # Rows that lie along another axis of the input are those of something else.
+    along = {site: (axes, site.num_rows) for site, axes in met.items()}
+    readers = [site for site in along if along[site] == next(iter(along.values()))]
     outputs = output_sites(network, sites, example)
     unknown = "the shape of an input is not known: Model(..., example=x[0])"
     if not readers:
@@ -280,10 +297,9 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     if not outputs:
         why = unknown if example is None else "the output depends on no weight that has a rule"
         remarks.append(f"effective depth: the output layer cannot be told, because {why}")
-    num_inputs = readers[0].num_rows if readers else 0
     last = {site.name for site in outputs}
     return (
-        [site.name for site in readers if site.num_rows == num_inputs],
+        [site.name for site in readers],
         tuple(
             name
             for site in model.sites

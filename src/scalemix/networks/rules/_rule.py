@@ -33,7 +33,7 @@ class LayerRule:
         holds several layers, stacked on its first axes.
     groups : callable, optional
         `layer -> int`, the number of groups of a grouped convolution: each group of outputs has
-        rows of its own.
+        rows of its own, and needs `output_axis`.
     token_axis : int, optional
         The axis along which the tokens of an embedding lie.
     name : str, optional

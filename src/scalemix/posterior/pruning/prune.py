@@ -26,6 +26,7 @@ from scalemix.posterior.pruning.measures import (
 )
 from scalemix.posterior.pruning.parts import check_network, layers_of
 from scalemix.posterior.pruning.report import Report
+from scalemix.posterior.relevance_rule import LISTED
 
 # A change of the predictive mean that nobody should miss, in units of its spread.
 MUCH = 0.05
@@ -132,7 +133,9 @@ def prune(
         )
     counted = {
         "rows_off": _count(members, off, "unit"),
-        "outputs_off": _count(members, off, "output"),
+        "groups_off": {
+            group: counts for group in LISTED if (counts := _count(members, off, group))
+        },
     }
     return Pruned(small, dataclasses.replace(report, **counted))
 

@@ -26,8 +26,11 @@ class Report:
         The layers that are gone, and from how many members.
     rows_off : dict of str to tuple of int
         How many rows of each layer are off, and how many there are, over all members.
+    groups_off : dict of str to dict of str to tuple of int
+        The same of outputs, heads or tokens, by group (`output`, `head`, `token`), for the layers
+        that have such scales.
     outputs_off : dict of str to tuple of int
-        The same of outputs, or filters, for the layers whose scales are by output.
+        Those of outputs, or filters: `groups_off["output"]`.
     inputs : tuple of int
         The inputs that the network takes, as columns of the `x` that it was fitted to.
     inputs_off : tuple of int
@@ -55,13 +58,18 @@ class Report:
     units: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     rows_off: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
-    outputs_off: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
+    groups_off: dict[str, dict[str, tuple[int, int]]] = dataclasses.field(default_factory=dict)
     inputs: tuple[int, ...] = ()
     inputs_off: tuple[int, ...] = ()
     latency: tuple[float, float] | None = None
     mean_change: float | None = None
     std: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def outputs_off(self) -> dict[str, tuple[int, int]]:
+        """How many outputs of each layer are off, and how many there are."""
+        return self.groups_off.get("output", {})
 
     def __str__(self) -> str:
         pairs: dict[str, tuple[float, float]] = {
@@ -86,8 +94,8 @@ class Report:
             text.append(f"dropped: {', '.join(gone)}")
         # A unit goes only if all that it feeds can do without it.
         text.append(f"rows of weights set to zero: {_listed(self.rows_off)}")
-        if self.outputs_off:
-            text.append(f"outputs of weights set to zero: {_listed(self.outputs_off)}")
+        for group, off in self.groups_off.items():
+            text.append(f"{group}s of weights set to zero: {_listed(off)}")
         if self.inputs_off:
             text.append(f"inputs not read: {', '.join(map(str, self.inputs_off))}")
         if self.mean_change is not None:

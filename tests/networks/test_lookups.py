@@ -1,0 +1,76 @@
+"""Numbers of tokens are held against the tables that they are looked up in."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import scalemix as sx
+from scalemix.data.checks import check_inputs
+from scalemix.networks.lookups import find_lookups
+from scalemix.networks.sites import find_sites
+
+SIZES = {"words": 5, "kind": 7, "shifted": 9, "filled": 11, "nearest": 13, "steps": 3}
+
+
+class Reader(eqx.Module):
+    """Whole numbers, looked up in every way there is."""
+
+    tables: dict[str, eqx.nn.Embedding]
+
+    def __init__(self):
+        self.tables = {
+            name: eqx.nn.Embedding(num, 2, key=jax.random.key(num)) for name, num in SIZES.items()
+        }
+
+    def __call__(self, x):
+        table = self.tables
+        words = jax.vmap(table["words"])(x[:3]).sum(axis=0)
+        kind, shifted = table["kind"](x[3]), table["shifted"](x[2] + 1)
+        filled = jnp.take(table["filled"].weight, x[::2], axis=0).sum(axis=0)
+        found = jnp.argmax(table["nearest"].weight @ words)
+        turned, _ = jax.lax.scan(lambda h, t: (h + table["steps"](t), None), words, x)
+        return jnp.sum(kind + shifted + filled + table["nearest"](found) + turned)
+
+
+def test_tables_are_found_with_what_is_looked_up_in_them():
+    network = Reader()
+    found = {
+        each.site.removeprefix("tables."): (each.num_tokens, sorted(each.places[0].tolist()))
+        for each in find_lookups(
+            network, find_sites(network), jax.ShapeDtypeStruct((5,), jnp.int32)
+        )
+    }
+    # Not those of numbers that the network computes, nor those in a loop.
+    assert found == {
+        "words": (5, [0, 1, 2]), "kind": (7, [3]), "shifted": (9, []), "filled": (11, [0, 2, 4]),
+    }  # fmt: skip
+    dense = eqx.nn.MLP(3, 1, 2, 1, key=jax.random.key(0))
+    assert find_lookups(dense, find_sites(dense), jax.ShapeDtypeStruct((3,), jnp.int32)) == []
+
+
+def test_a_number_beyond_its_table_is_an_error_that_says_where():
+    prior, x = sx.ARD(sx.HalfCauchy(1.0)), np.ones((4, 5), np.int32)
+    model = sx.Model(Reader(), prior, sx.likelihoods.Gaussian(), example=x[0])
+    x[1] = 4, 4, 4, 6, 10
+    np.testing.assert_array_equal(check_inputs(x, model), x)
+    for place, value in ((1, 5), (3, 7), (3, -1), (4, 11)):
+        wrong = x.copy()
+        wrong[2, place] = value
+        with pytest.raises(ValueError, match=rf"x is {value} at row 2, column {place}, and is loo"):
+            check_inputs(wrong, model)
+
+
+def test_one_of_several_inputs_is_looked_up():
+    layers = {"words": eqx.nn.Embedding(5, 3, key=jax.random.key(0))}
+
+    def call(layers, x):
+        return jnp.sum(layers["words"](x["word"]) * x["table"])
+
+    example = {"table": jnp.ones(3), "word": jnp.int32(1)}
+    model = sx.Model(
+        layers, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(), call=call, example=example
+    )
+    with pytest.raises(ValueError, match=r"x\['word'\] is 5 at row 1, .* tokens 0 to 4"):
+        check_inputs({"table": np.ones((2, 3)), "word": np.array([4, 5])}, model)
