@@ -6,6 +6,7 @@ from scalemix.model.assignment import check_groups
 from scalemix.model.inputs import check_outputs, example_parts, find_input
 from scalemix.model.model import Model
 from scalemix.networks.sites import find_sites, path_name
+from scalemix.networks.ties import JOINT, with_ties
 from scalemix.structures import Structure
 
 
@@ -23,6 +24,9 @@ def assemble(
     """
     sites = find_sites(network)
     names = [site.name for site in sites]
+    ties = [tuple(name.split(JOINT)) for name in structures if name not in names and JOINT in name]
+    sites = with_ties(sites, ties)
+    names = [site.name for site in sites]
     for name in structures:
         if name not in names:
             raise ValueError(
@@ -35,7 +39,9 @@ def assemble(
     if input_like is not None:
         check_outputs(network, likelihood, input_like)
     for site in sites:
-        if site.name in structures and path_name(site.weight_path) in frozen:
+        if site.name in structures and any(
+            path_name(part.weight_path) in frozen for part in site.parts
+        ):
             raise ValueError(f"The prior stands on {site.name!r}, which is frozen.")
     model = object.__new__(Model)
     under = tuple(site for site in sites if site.name in structures)

@@ -2,16 +2,36 @@
 
 import fnmatch
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from scalemix.networks.groups import GROUPS
 from scalemix.networks.sites import Site
+from scalemix.networks.ties import JOINT
 from scalemix.structures import ARD, ARDADD, Structure
 
-Prior = Structure | Mapping[str, Structure | None]
-"""One structure for all layers, or structures by patterns of layer names."""
+Prior = Structure | Mapping[Any, Structure | None]
+"""One structure for all layers, or structures by patterns of layer names.
+
+A tuple of names ties layers together: their rows are the same units, and share their scales.
+"""
+
+
+def split_ties(prior: Prior) -> tuple[Any, list[tuple[str, ...]]]:
+    """The prior by names alone, and which layers it ties together under one of these names."""
+    if not isinstance(prior, Mapping):
+        return prior, []
+    ties = [name for name in prior if isinstance(name, tuple)]
+    for names in ties:
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError(f"A tuple in a prior has the names of layers to tie; got {names}.")
+    by_name = {
+        JOINT.join(name) if isinstance(name, tuple) else name: structure
+        for name, structure in prior.items()
+    }
+    return by_name, ties
 
 
 def assign(

@@ -4,12 +4,13 @@ from typing import NamedTuple
 
 from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
-from scalemix.model.assignment import Prior, assign, check_groups, check_parameters
+from scalemix.model.assignment import Prior, assign, check_groups, check_parameters, split_ties
 from scalemix.model.inputs import ExampleParts, check_outputs, example_parts, find_input
 from scalemix.networks.freezing import Frozen, check_types, frozen_arrays, learnable_leaves
 from scalemix.networks.nnx import flax_advice
 from scalemix.networks.paths import bypassed_sites
 from scalemix.networks.sites import Site, find_sites, path_name
+from scalemix.networks.ties import with_ties
 from scalemix.structures import Structure
 
 
@@ -45,6 +46,7 @@ def find_parts(
             f"scalemix.likelihoods.Gaussian(); got {likelihood!r}."
         )
     sites = find_sites(network)
+    prior, ties = split_ties(prior)
     if not sites:
         raise ValueError(
             "The network holds no layer that a prior can be put on (Linear, Conv, GRUCell, "
@@ -56,7 +58,8 @@ def find_parts(
         check_outputs(network, likelihood, input_like)
     names = frozen_arrays(network, frozen)
     check_types(network, names)
-    learning = tuple(site for site in sites if path_name(site.weight_path) not in names)
+    still = [site for site in sites if path_name(site.weight_path) in names]
+    learning = with_ties(tuple(site for site in sites if site not in still), ties)
 
     def bypassed() -> set[str]:
         if input_like is None:
@@ -66,9 +69,8 @@ def find_parts(
             )
         return bypassed_sites(network, learning, input_like, learnable_leaves(network, names))
 
-    not_learning = [site.name for site in sites if site not in learning]
-    structures = assign(prior, learning, bypassed, frozen=not_learning)
+    structures = assign(prior, learning, bypassed, frozen=[site.name for site in still])
     check_parameters(structures)
-    check_groups(structures, sites)
-    under = tuple(site for site in sites if site.name in structures)
+    check_groups(structures, learning)
+    under = tuple(site for site in learning if site.name in structures)
     return Parts(structures, under, example_parts(input_like), names)

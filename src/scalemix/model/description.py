@@ -71,7 +71,8 @@ def describe(
     network: PyTree, priors: tuple[SitePrior, ...], frozen: tuple[str, ...] = ()
 ) -> Description:
     """The table of sites, the parameters that carry no prior, and those that do not learn."""
-    known = {path_name(prior.site.weight_path) for prior in priors} | {*frozen}
+    parts = [part for prior in priors for part in prior.site.parts]
+    known = {path_name(part.weight_path) for part in parts} | {*frozen}
     leaves, _ = jax.tree_util.tree_flatten_with_path(with_state(network, None))
     names = [path_name(path) for path, leaf in leaves if eqx.is_inexact_array(leaf)]
     return Description(

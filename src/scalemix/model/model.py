@@ -38,7 +38,9 @@ class Model(eqx.Module):
     prior : Structure or mapping
         One structure for all layers, or a mapping from patterns of layer names to structures, as in
         `{"first": ARD(...), "blocks.*": ARDADD(...)}`. Layers that no pattern names, or that are
-        given `None`, carry no prior, nor do biases and norms.
+        given `None`, carry no prior, nor do biases and norms. A tuple of names ties layers
+        together that read the same units: `{("cell.weight_hh", "head"): ARD(...)}` has one scale
+        for all that comes out of a unit of the state, recurrent and outgoing weights alike.
     likelihood : Likelihood
         The distribution of a target given the network's output.
     call : callable, optional

@@ -24,7 +24,7 @@ from scalemix._types import PyTree
 from scalemix.model.model import Model
 from scalemix.model.prior import log_prior_terms
 from scalemix.model.site_prior import Parametrization
-from scalemix.networks.placing import Scales, get_weights
+from scalemix.networks.placing import Scales, get_weights, weight_leaves
 
 
 class Sample(NamedTuple):
@@ -133,9 +133,8 @@ class Unknowns(eqx.Module):
     def _log_prior_of_the_rest(self, learned: PyTree) -> Array:
         sites = self.model.sites
         rest = eqx.tree_at(
-            lambda net: [site.weight(net) for site in sites], learned.network,
-            replace_fn=lambda _: None,
-        )  # fmt: skip
+            lambda net: weight_leaves(net, sites), learned.network, replace_fn=lambda _: None
+        )
         total = jnp.zeros(())
         for tree, scale in ((rest, self.free_scale), (learned.likelihood, self.likelihood_scale)):
             for leaf in jax.tree.leaves(tree):

@@ -50,7 +50,8 @@ def _depends(network: PyTree, inputs: PyTree) -> jax.Array:
 def _randomise(
     network: PyTree, sites: tuple[Site, ...], learnable: PyTree, rng: np.random.Generator
 ) -> PyTree:
-    outputs = {path_name(site.weight_path): site.axis("output") for site in sites}
+    parts = [part for site in sites for part in site.parts]
+    outputs = {path_name(part.weight_path): part.axis("output") for part in parts}
 
     def random(path, leaf, learns):
         if not learns:

@@ -37,13 +37,15 @@ def get_weights(network: PyTree, sites: tuple[Site, ...]) -> dict[str, Array]:
     return {site.name: site.weight(network) for site in sites}
 
 
+def weight_leaves(network: PyTree, sites: tuple[Site, ...]) -> list[Any]:
+    """What the network holds where the weights of these sites are, for `eqx.tree_at`."""
+    return [part.weight(network) for site in sites for part in site.parts]
+
+
 def put_weights(network: PyTree, sites: tuple[Site, ...], weights: dict[str, Array]) -> PyTree:
     """The network with these weights in place of its own."""
-    return eqx.tree_at(
-        lambda net: [site.weight(net) for site in sites],
-        network,
-        [weights[site.name] for site in sites],
-    )
+    leaves = [leaf for site in sites for leaf in site.split(weights[site.name])]
+    return eqx.tree_at(lambda net: weight_leaves(net, sites), network, leaves)
 
 
 def expand_scales(site: Site, scales: dict[str, Array], dtype: DTypeLike) -> Array:

@@ -65,6 +65,15 @@ class Site:
         return (*self.path, *self.rule.path)
 
     @property
+    def parts(self) -> "tuple[Site, ...]":
+        """The sites whose weights this one's is made of: itself, unless it ties several."""
+        return (self,)
+
+    def split(self, weight: Any) -> tuple[Any, ...]:
+        """The weight as those of its parts."""
+        return (weight,)
+
+    @property
     def stack(self) -> tuple[int, ...]:
         """The lengths of the axes that stack layers: empty for a layer of its own."""
         return self.shape[: self.num_stacked]

@@ -19,6 +19,7 @@ from scalemix.data.batches import Data
 from scalemix.inference.chains.density import network_outputs, row_log_likelihoods
 from scalemix.likelihoods._base import LocationScale
 from scalemix.model.unknowns import Unknowns
+from scalemix.networks.placing import put_weights
 
 # Where the most probable coordinate of a scale is looked for.
 FARTHEST, NUM_TRIED = 20.0, 801
@@ -63,10 +64,7 @@ def start(unknowns: Unknowns, key: PRNGKeyArray, is_first: Array) -> Array:
         # The product of weight and scale is then the value that the network came with.
         acting = prior.expand(noise)
         weights[prior.name] = prior.site.weight(network) / jnp.where(acting == 0, 1.0, acting)
-    network = eqx.tree_at(
-        lambda net: [site.weight(net) for site in model.sites], network,
-        [weights[site.name] for site in model.sites],
-    )  # fmt: skip
+    network = put_weights(network, model.sites, weights)
     learned = eqx.tree_at(lambda m: m.network, learned, network)
     return ravel_pytree((learned, coordinates))[0]
 

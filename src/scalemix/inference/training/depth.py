@@ -14,6 +14,7 @@ import jax
 
 from scalemix._types import PyTree
 from scalemix.model.model import Model
+from scalemix.networks.placing import weight_leaves
 
 
 def places_in_depth(model: Model) -> dict[str, int]:
@@ -28,6 +29,6 @@ def shares_of_steps(model: Model, adjusted: PyTree) -> PyTree:
     """The share of each step that a learned array takes: the means of weights by their place."""
     places = places_in_depth(model)
     means, log_deviations = jax.tree.map(lambda _: 1.0, adjusted)
-    shares = [1 / math.sqrt(places[site.name]) for site in model.sites]
-    means = eqx.tree_at(lambda m: [site.weight(m.network) for site in model.sites], means, shares)
+    shares = [1 / math.sqrt(places[site.name]) for site in model.sites for _ in site.parts]
+    means = eqx.tree_at(lambda m: weight_leaves(m.network, model.sites), means, shares)
     return means, log_deviations

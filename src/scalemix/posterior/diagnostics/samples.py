@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from scalemix.networks.placing import weight_leaves
 from scalemix.posterior.networks import SampledNetworks
 from scalemix.posterior.posterior import Posterior
 
@@ -52,7 +53,7 @@ def _without_weights(sample: Any) -> Any:
     sites = sample.model.sites
     learned = eqx.filter(sample.model, sample.model.learnable())
     network = eqx.tree_at(
-        lambda net: [site.weight(net) for site in sites], learned.network, replace_fn=lambda _: None
+        lambda net: weight_leaves(net, sites), learned.network, replace_fn=lambda _: None
     )
     return network, learned.likelihood
 
