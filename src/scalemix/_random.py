@@ -69,6 +69,7 @@ HASH = define_prng_impl(
     name="scalemix_hash",
     tag="smh",
 )
+_HASH_KEY = jax.eval_shape(lambda: jax.random.key(0, impl=HASH)).dtype
 
 
 def check_key(key: Any, name: str) -> PRNGKeyArray:
@@ -107,6 +108,8 @@ def check_keys(keys: Any, num: int) -> PRNGKeyArray:
 
 def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:
     """A key of the cheap generator, derived from a key of any other kind."""
+    if key.dtype == _HASH_KEY:
+        return key
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=HASH)
 
 
