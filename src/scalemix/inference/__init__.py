@@ -3,6 +3,7 @@
 from scalemix.inference.chains.mcmc import MCMC
 from scalemix.inference.method import Method
 from scalemix.inference.training.em import VariationalEM
+from scalemix.inference.training.engine import State
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.objectives import (
     hierarchical,
@@ -18,6 +19,7 @@ __all__ = [
     "MCMC",
     "Method",
     "NoiseTraining",
+    "State",
     "Training",
     "VariationalEM",
     "hierarchical",
