@@ -194,13 +194,16 @@ def ours(name: str, network, x, y, num_steps: int) -> tuple[Callable[[], float],
     kind, prior, num_draws = METHODS[name]
     method = kind(num_draws=num_draws, batch_size=BATCH, steps=num_steps, learning_rate=1e-3)
     model = sx.Model(network, prior, LIKELIHOOD, example=x[0])
-    arrays, static = eqx.partition((method.init(model, num_steps), model), eqx.is_array)
+    state = method.init(model, method.optimizer_for(model, num_steps))
+    arrays, static = eqx.partition((state, model), eqx.is_array)
     xs, ys, weight = jnp.asarray(x), jnp.asarray(y), jnp.ones(len(y))
 
     def step(arrays, rows, key):
         state, model = eqx.combine(arrays, static)
         batch = Batch(xs[rows], ys[rows], weight[rows], jnp.float32(BATCH))
-        outcome = method.step(state, model, batch, jnp.float32(len(y)), num_steps, key)
+        outcome = method.step(
+            state, model, batch, jnp.float32(len(y)), jnp.int32(0), num_steps, key
+        )
         return eqx.filter(outcome, eqx.is_array)
 
     key = noise_key(jax.random.key(0))

@@ -12,6 +12,11 @@ def convolve(weight, data, **options):
     return jax.lax.conv_general_dilated(data, weight, (1, 1), "SAME", **options)
 
 
+def pooled(data, strides=(2, 3)):
+    window = 1, 1, 2, 3
+    return jax.lax.reduce_window(data, -jnp.inf, jax.lax.max, window, (1, 1, *strides), "VALID")
+
+
 def in_loop(weight, data):
     def step(data, _):
         return jnp.tanh(convolve(weight, data)), None
@@ -29,6 +34,11 @@ def in_loop(weight, data):
         # Grouped ones are left as they are.
         lambda w, x: convolve(w[:, :1], x, feature_group_count=3),
         lambda w, x: {"few": x.sum(axis=0), "all": x.sum(), "last": x.sum(axis=-1)},
+        lambda w, x: jax.grad(lambda x: jnp.sum(pooled(convolve(w, x)) ** 2))(x),
+        # Among equal entries the first has the gradient.
+        lambda w, x: jax.grad(lambda x: jnp.sum(pooled(jax.nn.relu(x))) + convolve(w, x).sum())(x),
+        # Windows that overlap are left as they are.
+        lambda w, x: jax.grad(lambda x: jnp.sum(pooled(convolve(w, x), (1, 1)) ** 2))(x),
     ],
 )
 def test_values_stay_the_same(function):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from scalemix._random import HASH, noise_key, normals
+from scalemix._random import HASH, noise_key, normals, signs
 
 KEY = noise_key(jax.random.key(0))
 
@@ -123,6 +123,19 @@ def test_normals_are_normal_and_independent():
     for lag in (1, 2, 401, half):
         for one, other in ((flat[:-lag], flat[lag:]), (flat[:-lag] ** 2, flat[lag:] ** 2)):
             assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(len(one))
+
+
+def test_signs_are_fair_and_independent():
+    drawn = np.asarray(signs(KEY, (500, 401)))
+    assert set(np.unique(drawn)) == {-1.0, 1.0}
+    flat = drawn.ravel()
+    assert abs(flat.mean()) < 5 / np.sqrt(flat.size)
+    # Neighbours, numbers of one word, and one word's from the next one's.
+    for lag in (1, 2, 31, 32, 401, -(-flat.size // 2)):
+        assert abs(np.mean(flat[:-lag] * flat[lag:])) < 5 / np.sqrt(flat.size - lag)
+    together = jax.vmap(lambda key: signs(key, (4, 3)))(jax.random.split(KEY, 3))
+    np.testing.assert_array_equal(together[1], signs(jax.random.split(KEY, 3)[1], (4, 3)))
+    assert signs(KEY, ()).shape == ()
 
 
 def test_normals_do_not_depend_on_what_runs_beside_them():

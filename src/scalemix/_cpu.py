@@ -1,14 +1,17 @@
 """Operations in forms that XLA is quick with on a CPU.
 
-Two things are slow there. XLA has quick code for images as (batch, height, width, channels) with
+Three things are slow there. XLA has quick code for images as (batch, height, width, channels) with
 filters as (height, width, channels, outputs). It brings other convolutions into that order, but not
 those inside of loops, which then take twenty times as long; all steps of training are in a loop.
-And a sum over a first axis of a few entries, such as a pair of draws, takes tens of times as long
-as adding them up one by one. Gradients have both, in an order that JAX chooses. So a function
-is traced, gradients and all, and these operations are replaced. Values stay the same, up to
-rounding.
+A sum over a first axis of a few entries, such as a pair of draws, takes tens of times as long
+as adding them up one by one. And the gradient of a maximum over windows scatters its entries one by
+one, which takes longer than the convolutions around it. Gradients have all of these, in an order
+that JAX chooses. So a function is traced, gradients and all, and these operations are
+replaced. Values stay the same, up to rounding.
 """
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +27,8 @@ from scalemix._types import PyTree
 CONTAINERS = ("jit", "scan", "while", "cond")
 # Entries of an axis that are added up one by one.
 FEW = 8
+# Entries of a window that are gone through one by one.
+LARGEST_WINDOW = 16
 
 
 def quick_on_cpu(
@@ -124,7 +129,57 @@ def _sum(equation: JaxprEqn) -> Callable[..., Array] | None:
     return add
 
 
+def _unpool(equation: JaxprEqn) -> Callable[..., Array] | None:
+    """The gradient of a maximum over windows: it goes to the first entry that is as large."""
+    window = equation.params["window_dimensions"]
+    if not _side_by_side(equation) or equation.params["select_prim"] is not jax.lax.ge_p:
+        return None
+
+    def unpool(source: Array, array: Array) -> Array:
+        best, *rest = _entries(array, window)
+        which = jnp.zeros(best.shape, jnp.int32)
+        for number, entry in enumerate(rest, start=1):
+            which, best = jnp.where(entry > best, number, which), jnp.maximum(entry, best)
+        # An axis for the entries of a window behind each axis, which has the windows.
+        behind = range(1, 2 * len(window), 2)
+        numbers = jnp.arange(math.prod(window), dtype=jnp.int32).reshape(window)
+        numbers = jnp.expand_dims(numbers, [place - 1 for place in behind])
+        which, source_apart = (jnp.expand_dims(a, list(behind)) for a in (which, source))
+        slope = jnp.where(which == numbers, source_apart, 0)
+        slope = slope.reshape([a * b for a, b in zip(source.shape, window, strict=True)])
+        missing = [(0, a - b) for a, b in zip(array.shape, slope.shape, strict=True)]
+        return jnp.pad(slope, missing)
+
+    def in_blocks(source: Array, array: Array) -> Array:
+        # What goes into a loop and comes out of it is kept. XLA would compute everything before
+        # anew for each entry of a window, and random numbers are among that.
+        num_blocks = 2 if len(source) % 2 == 0 else len(source)
+        blocks = [a.reshape(num_blocks, -1, *a.shape[1:]) for a in (source, array)]
+        return jax.lax.map(lambda block: unpool(*block), tuple(blocks)).reshape(array.shape)
+
+    return in_blocks if window[0] == 1 else unpool
+
+
+def _side_by_side(equation: JaxprEqn) -> bool:
+    """Whether windows neither overlap nor leave gaps nor reach over the edge, and are small."""
+    parameters = equation.params
+    window = parameters["window_dimensions"]
+    whole = tuple(parameters["window_strides"]) == tuple(window)
+    padded = any(map(any, parameters["padding"]))
+    return whole and not padded and math.prod(window) <= LARGEST_WINDOW
+
+
+def _entries(array: Array, window: tuple[int, ...]) -> list[Array]:
+    """The first entry of every window, the second of every window, and so on."""
+    ends = [length // size * size for length, size in zip(array.shape, window, strict=True)]
+    return [
+        jax.lax.slice(array, start, ends, window)
+        for start in itertools.product(*map(range, window))
+    ]
+
+
 RULES: dict[str, Callable[[JaxprEqn], Callable[..., Array] | None]] = {
     "conv_general_dilated": _convolution,
     "reduce_sum": _sum,
+    "select_and_scatter_add": _unpool,
 }

@@ -6,12 +6,15 @@ two rounds of a 32-bit integer hash of a counter suffice, at a tenth of the pric
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.extend.random import define_prng_impl
 from jaxtyping import Array, PRNGKeyArray
+
+from scalemix._types import PyTree
 
 
 def _mix(x: Array) -> Array:
@@ -69,6 +72,7 @@ HASH = define_prng_impl(
     name="scalemix_hash",
     tag="smh",
 )
+_HASH_KEY = jax.eval_shape(lambda: jax.random.key(0, impl=HASH)).dtype
 
 
 def check_key(key: Any, name: str) -> PRNGKeyArray:
@@ -107,6 +111,8 @@ def check_keys(keys: Any, num: int) -> PRNGKeyArray:
 
 def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:
     """A key of the cheap generator, derived from a key of any other kind."""
+    if key.dtype == _HASH_KEY:
+        return key
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=HASH)
 
 
@@ -119,25 +125,40 @@ _COSINE = (0.99999995, -1.2336982, 0.25365071, -0.020810571, 0.00085816254)
 
 
 def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-    """Standard normal numbers in single precision, each computed once.
+    """Standard normal numbers in single precision, each computed once."""
+    size = math.prod(shape)
+    num_pairs = -(-size // (2 * _BLOCKS))
+    # Joined outside: inside XLA would check for each number which half it belongs to.
+    halves = _kept(lambda key: _normal_pairs(key, num_pairs), key)
+    return jnp.concatenate(halves).reshape(-1)[:size].reshape(shape)
+
+
+def signs(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+    """One or minus one with equal probability, in single precision, each computed once."""
+    size = math.prod(shape)
+    drawn = _kept(lambda key: _signs(key, -(-size // _BLOCKS)), key)
+    return drawn.reshape(-1)[:size].reshape(shape)
+
+
+def _kept(draw: Callable[[PRNGKeyArray], PyTree], key: PRNGKeyArray) -> PyTree:
+    """Blocks of random numbers, on a leading axis.
 
     XLA merges cheap arithmetic into whatever reads its result, and on a CPU it counts the generator
     as cheap: numbers that are read in several places are then computed several times. The result of
     a loop is kept. Other devices do not have this problem, and would be slowed down by a loop.
     """
-    size = math.prod(shape)
-    num_pairs = -(-size // (2 * _BLOCKS))
-
-    def one(key: PRNGKeyArray) -> tuple[Array, Array]:
-        # Joined outside: in here XLA would check for each number which half it belongs to.
-        return _normal_pairs(key, num_pairs)
-
-    halves = jax.lax.platform_dependent(
+    return jax.lax.platform_dependent(
         jax.random.split(key, _BLOCKS),
-        cpu=lambda keys: jax.lax.map(one, keys),
-        default=lambda keys: jax.vmap(one)(keys),
+        cpu=lambda keys: jax.lax.map(draw, keys),
+        default=lambda keys: jax.vmap(draw)(keys),
     )
-    return jnp.concatenate(halves).reshape(-1)[:size].reshape(shape)
+
+
+def _signs(key: PRNGKeyArray, num: int) -> Array:
+    # All bits of a number are as good as any, and each is one sign.
+    words = jax.random.bits(key, (-(-num // 32), 1), jnp.uint32)
+    bits = (words >> jnp.arange(32, dtype=jnp.uint32)[None]) & 1
+    return (1 - 2 * bits.astype(jnp.float32)).reshape(-1)[:num]
 
 
 def _normal_pairs(key: PRNGKeyArray, num: int) -> tuple[Array, Array]:

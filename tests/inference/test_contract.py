@@ -11,10 +11,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import scalemix as sx
 from scalemix import inference
+from scalemix._random import noise_key
+from scalemix.data.batches import batch_rows, visits
+from scalemix.data.preparation import prepare
 from scalemix.inference.chains.mcmc import SamplerName
 from scalemix.inference.method import Method
 from scalemix.inference.training.objectives import OBJECTIVES
@@ -28,6 +32,7 @@ X = RNG.normal(size=(12, 2))
 Y = 3.0 + RNG.normal(size=12)
 FROZEN = "layers.0.bias"
 every_engine = pytest.mark.parametrize("name", CASES)
+TRAINED = [name for name, case in CASES.items() if isinstance(case.method, inference.Training)]
 # Fits this short are of no use, and say so; that they do is asserted once.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -129,6 +134,74 @@ def test_an_interrupted_run_resumes_to_the_same_result(name, tmp_path, monkeypat
     num_reports = len(steps)
     assert same(resumed, refit(name, checkpoint=path, resume=True))
     assert len(steps) == num_reports
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_loop_of_ones_own_takes_the_steps_of_fit(name):
+    method, start = CASES[name].method, model(CASES[name].prior)
+    data, _ = prepare(start, X, Y, None, True)
+    order_key, step_key = jax.random.split(jax.random.split(KEY, 3)[0])
+    num_steps, size = method.steps, method.batch_size
+    orders = visits(order_key, jnp.int32(12), jnp.int32(0), 64, 4)
+    rows = batch_rows(orders, jnp.int32(0), jnp.int32(12), num_steps, size)
+    optimizer = method.optimizer_for(start, num_steps)
+    state, objective = method.init(start, optimizer), []
+
+    @jax.jit
+    def step(state, batch, number, key):
+        state = method.update_scales(state, start)
+        temperature = method.temperature_at(number, num_steps)
+        value, slope = jax.value_and_grad(method.loss)(
+            state.learned, state, start, batch, 12, key=key, temperature=temperature
+        )
+        with jax.numpy_dtype_promotion("standard"):
+            updates, inner = optimizer.update(slope, state.optimizer, state.learned)
+        learned = optax.apply_updates(state.learned, updates)
+        return state._replace(learned=learned, optimizer=inner), value
+
+    for i in range(num_steps):
+        key = jax.random.fold_in(noise_key(step_key), i)
+        state, value = step(state, (data.x[rows[i]], data.y[rows[i]]), i, key)
+        objective.append(-value)
+
+    posterior, (fit, _) = method.posterior(state, start, key=KEY, objective=objective), fitted(name)
+    ours, theirs = (
+        jax.tree.leaves((post.networks, post.history.objective)) for post in (posterior, fit)
+    )
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert repr(posterior) == repr(fit)
+    # Data came standardised, and predictions go back: that is all that sets the two apart.
+    scaled = fit.predict(X, key=KEY)
+    mean = fit.scaling.y_mean + fit.scaling.y_scale * posterior.predict(data.x, key=KEY).mean
+    np.testing.assert_allclose(mean, scaled.mean, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_state_of_ones_own_is_checked_first(name):
+    case = CASES[name]
+    with pytest.raises(ValueError, match=case.reason):
+        case.method.init(model(case.refused))
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_what_the_prior_says_is_tempered_and_divided_once(name):
+    method, start = CASES[name].method, model(CASES[name].prior)
+    state = method.update_scales(method.init(start), start)
+    batch = jnp.asarray(X, jnp.float32), jnp.asarray(Y, jnp.float32)
+
+    @jax.jit
+    def loss(num_data, temperature):
+        return method.loss(
+            state.learned, state, start, batch, num_data, key=KEY, temperature=temperature
+        )
+
+    without = loss(10.0, 0.0)
+    assert abs(loss(10.0, 1.0) - without) > 1e-3
+    np.testing.assert_allclose(
+        loss(10.0, 0.5) - without, (loss(10.0, 1.0) - without) / 2, rtol=1e-3, atol=1e-5
+    )
+    np.testing.assert_allclose(loss(20.0, 1.0), loss(10.0, 0.5), rtol=1e-5)
 
 
 @every_engine

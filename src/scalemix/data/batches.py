@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, DTypeLike, PRNGKeyArray
 
 LEAST_ROWS = 64
 
@@ -29,9 +29,17 @@ class Batch(NamedTuple):
 
     x: Any
     y: Any
-    weight: Any
+    weight: Any = None
+    """How many rows each row counts as; `None` stands for one."""
     total: Any = None
     """That average; `None` stands for the weight of these rows, as if there were no others."""
+
+
+def as_batch(batch: tuple[Any, ...], dtype: DTypeLike) -> Batch:
+    """The batch with a weight for each row, in this type."""
+    x, y, weight, total = Batch(*batch)
+    weight = jnp.ones(len(y), dtype) if weight is None else jnp.asarray(weight, dtype)
+    return Batch(x, y, weight, None if total is None else jnp.asarray(total, dtype))
 
 
 def stack(sets: Sequence[Data], *, exact: bool = False) -> Data:

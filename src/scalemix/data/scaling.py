@@ -46,6 +46,10 @@ class Scaling(NamedTuple):
             return (y.astype(np.float64) - self.y_mean) / self.y_scale
 
 
+# Data that stay as they are.
+UNSCALED = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
+
+
 def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
     """The first cell of scaled inputs that lies too far out to predict from, if there is one."""
     if within(seen, FARTHEST):

@@ -4,6 +4,7 @@ from scalemix.inference.chains.mcmc import MCMC
 from scalemix.inference.driver import Progress
 from scalemix.inference.method import Method
 from scalemix.inference.training.em import VariationalEM
+from scalemix.inference.training.engine import State
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.objectives import (
     hierarchical,
@@ -20,6 +21,7 @@ __all__ = [
     "Method",
     "NoiseTraining",
     "Progress",
+    "State",
     "Training",
     "VariationalEM",
     "hierarchical",

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._random import normals
+from scalemix._random import normals, signs
 from scalemix._types import PyTree
 from scalemix.networks.calling import row_keys, train_rows
 from scalemix.networks.deferred import (
@@ -91,19 +91,19 @@ class Noise(NamedTuple):
 
 def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
     """Noise for an array of passes of this shape: examples, or draws of examples."""
-    signs, shared = jnp.zeros((*shape, 0)), {}
+    drawn, shared = jnp.zeros((*shape, 0)), {}
     if uses.often:
         key, sign_key, shared_key = jax.random.split(key, 3)
         num_signs = sum(
             math.prod(s) for site in uses.often.values() for s in _signed(site).values()
         )
-        signs = jax.random.rademacher(sign_key, (*shape, num_signs), float)
+        drawn = signs(sign_key, (*shape, num_signs))
         keys = jax.random.split(shared_key, len(uses.often))
         shared = {
-            name: jax.random.normal(subkey, site.shape)
+            name: normals(subkey, site.shape)
             for subkey, (name, site) in zip(keys, uses.often.items(), strict=True)
         }
-    return Noise(normals(key, (*shape, sum(map(math.prod, uses.once.values())))), signs, shared)
+    return Noise(normals(key, (*shape, sum(map(math.prod, uses.once.values())))), drawn, shared)
 
 
 def gaussian_weights(
@@ -122,11 +122,11 @@ def gaussian_weights(
         piece = piece.astype(means[name].dtype)
         weights[name] = LocalGaussian(means[name], deviations[name] ** 2, piece)
     shapes = [shape for site in uses.often.values() for shape in _signed(site).values()]
-    signs = iter(_pieces(noise.signs, [math.prod(shape) for shape in shapes]))
+    pieces = iter(_pieces(noise.signs, [math.prod(shape) for shape in shapes]))
     for name, site in uses.often.items():
         dtype = means[name].dtype
         own = {
-            axis: next(signs).reshape(shape).astype(dtype) for axis, shape in _signed(site).items()
+            axis: next(pieces).reshape(shape).astype(dtype) for axis, shape in _signed(site).items()
         }
         # The sign goes to one axis only: on both it would cancel.
         one = min(own)

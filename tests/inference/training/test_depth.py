@@ -29,14 +29,14 @@ def test_places_follow_the_network_and_not_the_alphabet():
 
 def test_later_layers_start_and_step_smaller():
     model, method = model_of(4, sx.ARDADD), sx.VariationalEM(steps=1, initial_deviation=0.06)
-    state = method.init(model, 1)
-    starts = [float(jnp.exp(state.log_deviations[f"blocks.{i}"][0, 0])) for i in range(3)]
+    learned = method.init(model).learned
+    starts = [float(learned.deviations[f"blocks.{i}"][0, 0]) for i in range(3)]
     np.testing.assert_allclose(starts, [0.06, 0.03, 0.02], rtol=1e-5)
-    assert float(jnp.exp(state.log_deviations["last"][0, 0])) == pytest.approx(0.06)
-    means, deviations = shares_of_steps(model, (state.learned, state.log_deviations))
+    assert float(learned.deviations["last"][0, 0]) == pytest.approx(0.06)
+    means = shares_of_steps(model, learned.means)
     shares = [means.network.blocks[i].weight for i in range(3)]
     np.testing.assert_allclose(shares, 1 / np.sqrt([1, 2, 3]))
-    others = [means.network.first, means.network.last, means.likelihood, deviations]
+    others = [means.network.first, means.network.last, means.likelihood]
     others += [block.bias for block in means.network.blocks]
     assert set(jax.tree.leaves(others)) == {1.0}
 

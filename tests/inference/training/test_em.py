@@ -10,8 +10,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.linear_model import ARDRegression
 
 import scalemix as sx
-from scalemix.data.batches import Batch
 from scalemix.inference.training import scales as sc
+from scalemix.inference.training.engine import State
 from scalemix.model.site_prior import SitePrior
 from scalemix.networks import MLP, ResNet
 from scalemix.networks.gaussians import draw_network
@@ -100,15 +100,15 @@ def test_sums_run_over_the_weights_that_share_a_scale():
 def test_gradients_do_not_flow_through_the_scales():
     model = sx.Model(MLP(3, "scalar", 4, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
     engine = sx.VariationalEM()
-    state = engine.init(model, 10)
+    state = engine.init(model)
 
-    def total(log_deviations):
-        best = engine.best_variances(state._replace(log_deviations=log_deviations), model)
+    def total(learned):
+        best = engine.update_scales(state._replace(learned=learned), model).variances
         return sum(jnp.sum(v) for groups in best.values() for v in groups.values())
 
-    slopes = jax.grad(total)(state.log_deviations)
-    assert all(np.all(slope == 0) for slope in slopes.values())
-    assert total(state.log_deviations) > 0
+    slopes = jax.grad(total)(state.learned)
+    assert all(np.all(slope == 0) for slope in jax.tree.leaves(slopes))
+    assert total(state.learned) > 0
 
 
 # --------------------------------------------------------------------------------------- the bound
@@ -120,14 +120,14 @@ def linear_bound(x, y, mean, deviation, variance, sigma, num_draws=4000):
     network = eqx.tree_at(lambda n: n.weight, network, jnp.asarray(mean[None], jnp.float32))
     model = sx.Model(network, sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian(sigma))
     engine = sx.VariationalEM(num_draws=num_draws)
-    state = engine.init(model, 1)
-    batch = Batch(jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32), jnp.ones(len(y)))
+    state = engine.init(model)
+    batch = jnp.asarray(x, jnp.float32), jnp.asarray(y, jnp.float32)
     log_deviations = {"network": jnp.log(jnp.asarray(deviation[None], jnp.float32))}
-    variances = {"network": {"unit": jnp.asarray(variance, jnp.float32)}}
-    keys = jax.random.split(KEY, 8)
-    bounds = [engine.bound(state.learned, log_deviations, variances, model, batch, k) for k in keys]
+    learned = state.learned._replace(log_deviations=log_deviations)
+    state = State(learned, {"network": {"unit": jnp.asarray(variance, jnp.float32)}})
+    bounds = [engine.bound(state, model, batch, key=key) for key in jax.random.split(KEY, 8)]
     values = np.array([float(len(y) * b.log_likelihood - b.kl) for b in bounds])
-    return values.mean(), values.std() / np.sqrt(len(keys))
+    return values.mean(), values.std() / np.sqrt(len(bounds))
 
 
 def exact_evidence(x, y, variance, sigma):
@@ -172,23 +172,19 @@ def test_the_likelihood_in_the_bound_is_that_of_drawn_weights(name):
         example=jnp.zeros(6),
     )  # fmt: skip
     engine = sx.VariationalEM(initial_deviation=0.7)
-    state = engine.init(model, 1)
-    variances = engine.best_variances(state, model)
+    state = engine.update_scales(engine.init(model), model)
     rng = np.random.default_rng(0)
     x, y = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((3, 6), 3))
-    batch = Batch(x, y, jnp.ones(3))
-    deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
 
     @jax.jit
     @jax.vmap
     def in_training(key):
-        bound = engine.bound(state.learned, state.log_deviations, variances, model, batch, key)
-        return bound.log_likelihood
+        return engine.bound(state, model, (x, y), key=key).log_likelihood
 
     @jax.jit
     @jax.vmap
     def by_weights(key):
-        drawn = draw_network(network, model.sites, deviations, key)
+        drawn = draw_network(network, model.sites, state.learned.deviations, key)
         return jnp.mean(jax.vmap(lambda x, y: model.likelihood.log_prob(drawn(x), y))(x, y))
 
     keys = jax.random.split(KEY, 2 * 10_000)
@@ -207,15 +203,13 @@ def test_batches_do_not_change_what_is_optimised():
     """The mean of the bound over the batches of an epoch is the bound of all data."""
     model = sx.Model(MLP(3, "scalar", 6, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), GAUSSIAN)
     engine = sx.VariationalEM(num_draws=1, initial_deviation=1e-6)
-    state = engine.init(model, 1)
+    state = engine.update_scales(engine.init(model), model)
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.normal(size=(40, 3)), jnp.float32)
     y = jnp.asarray(rng.normal(size=40), jnp.float32)
-    variances = engine.best_variances(state, model)
 
     def value(rows):
-        batch = Batch(x[rows], y[rows], jnp.ones(len(rows)))
-        bound = engine.bound(state.learned, state.log_deviations, variances, model, batch, KEY)
+        bound = engine.bound(state, model, (x[rows], y[rows]), key=KEY)
         return float(bound.per_datum(jnp.float32(40.0), 1.0))
 
     parts = [value(np.arange(start, start + 10)) for start in range(0, 40, 10)]

@@ -152,10 +152,8 @@ def test_recorded_weights_of_a_batch_count_rows_as_the_objective_does():
     @jax.jit
     def recorded(y, weight):
         x = jnp.asarray(X[[0, 1, 2, 3, 4, 0]], jnp.float32)
-        step = method.step(
-            method.init(model, 1), model, Batch(x, y, weight), jnp.float32(60), 1, KEY
-        )
-        return step.recorded["importance_weights"]
+        terms = method.terms(method.start(model), model, Batch(x, y, weight), 60, KEY)
+        return terms.recorded["importance_weights"]
 
     y = jnp.asarray(Y[[0, 1, 2, 3, 4, 0]] - 5.0, jnp.float32)
     given_twice = recorded(y, jnp.ones(6))

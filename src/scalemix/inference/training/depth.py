@@ -25,10 +25,9 @@ def places_in_depth(model: Model) -> dict[str, int]:
     return dict.fromkeys(names, 1) | {name: i for i, name in enumerate(optional, start=1)}
 
 
-def shares_of_steps(model: Model, adjusted: PyTree) -> PyTree:
+def shares_of_steps(model: Model, means: PyTree) -> PyTree:
     """The share of each step that a learned array takes: the means of weights by their place."""
     places = places_in_depth(model)
-    means, log_deviations = jax.tree.map(lambda _: 1.0, adjusted)
     shares = [1 / math.sqrt(places[site.name]) for site in model.sites for _ in site.parts]
-    means = eqx.tree_at(lambda m: weight_leaves(m.network, model.sites), means, shares)
-    return means, log_deviations
+    full = jax.tree.map(lambda _: 1.0, means)
+    return eqx.tree_at(lambda m: weight_leaves(m.network, model.sites), full, shares)

@@ -8,17 +8,17 @@ from typing import Any, ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+import optax
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
-from scalemix._random import side_key
+from scalemix._random import check_key, noise_key, side_key
 from scalemix._types import PyTree
-from scalemix.data.batches import Batch, Data
+from scalemix.data.batches import Batch, Data, as_batch
 from scalemix.data.values import is_number
 from scalemix.inference.training.depth import places_in_depth, shares_of_steps
-from scalemix.inference.training.engine import Step
+from scalemix.inference.training.engine import State, Terms
 from scalemix.inference.training.objectives import lower_bound
 from scalemix.inference.training.scales import (
-    Variances,
     best_variances,
     falls_at_zero,
     have_maximum,
@@ -44,16 +44,18 @@ from scalemix.posterior.networks import GaussianNetworks
 LEAST_SCORED = 8
 
 
-class EMState(NamedTuple):
-    """Means (in place of the weights), log deviations, the prior's variances, the optimiser."""
+class Gaussians(NamedTuple):
+    """What gradient steps adjust: a Gaussian for each weight."""
 
-    learned: PyTree
+    means: PyTree
+    """A tree of what the model learns, the means in place of the weights."""
     log_deviations: dict[str, Array]
-    variances: dict[str, Variances]
-    optimizer: PyTree
-    step: Array
-    network_state: PyTree = None
-    """What the network carries from step to step, where it has a state."""
+    """By site."""
+
+    @property
+    def deviations(self) -> dict[str, Array]:
+        """The standard deviations, by site."""
+        return {name: jnp.exp(value) for name, value in self.log_deviations.items()}
 
 
 class Bound(NamedTuple):
@@ -68,7 +70,7 @@ class Bound(NamedTuple):
     network_state: PyTree = None
     """What the network's state is after the batch, where it has one."""
 
-    def per_datum(self, num_data: Array, temperature: Array | float) -> Array:
+    def per_datum(self, num_data: ArrayLike, temperature: ArrayLike) -> Array:
         """The bound divided by N, the divergence tempered."""
         return self.log_likelihood - temperature * (self.kl - self.log_hyperprior) / num_data
 
@@ -207,13 +209,8 @@ class VariationalEM(Training):
         warm_up = "a longer warm_up (a share of all steps or a number of them)"
         return "more steps", warm_up, "a lower temperature"
 
-    def init(self, model: Model, num_steps: int) -> EMState:
-        if self.warm_up > num_steps:
-            raise ValueError(
-                f"warm_up={self.warm_up} steps are more than the {num_steps} of all training, by "
-                f"whose end the temperature must have risen."
-            )
-        learned = eqx.filter(model, model.learnable())
+    def start(self, model: Model) -> State:
+        means = eqx.filter(model, model.learnable())
         places = places_in_depth(model)
         log_deviations = {
             name: jnp.full_like(weight, math.log(self.initial_deviation / places[name]))
@@ -225,42 +222,63 @@ class VariationalEM(Training):
             }
             for name, groups in model.scale_shapes.items()
         }
-        optimizer = self.build_optimizer(num_steps).init((learned, log_deviations))
-        first = jnp.zeros((), jnp.int32)
-        return EMState(
-            learned, log_deviations, variances, optimizer, first, state_of(model.network)
+        return State(
+            Gaussians(means, log_deviations), variances, network_state=state_of(model.network)
         )
 
-    def best_variances(self, state: EMState, model: Model) -> dict[str, Variances]:
-        """The closed-form scales for the means and deviations as they are."""
-        best = {}
-        for prior in model.site_priors:
-            mean = prior.site.weight(state.learned.network)
-            best[prior.name] = best_variances(
+    def update_scales(self, state: State, model: Model) -> State:
+        means, log_deviations = state.learned
+        best = {
+            prior.name: best_variances(
                 prior,
-                mean,
-                state.log_deviations[prior.name],
+                prior.site.weight(means.network),
+                log_deviations[prior.name],
                 state.variances[prior.name],
                 self.num_sweeps,
             )
+            for prior in model.site_priors
+        }
         # The envelope theorem: at their maximum the scales take no part in the gradient.
-        return jax.lax.stop_gradient(best)
+        return state._replace(variances=jax.lax.stop_gradient(best))
 
     def bound(
-        self,
-        learned: PyTree,
-        log_deviations: dict[str, Array],
-        variances: dict[str, Variances],
-        model: Model,
-        batch: Batch,
-        key: PRNGKeyArray,
+        self, state: State, model: Model, batch: tuple[Any, ...], *, key: PRNGKeyArray
     ) -> Bound:
-        """The terms of the bound on a batch, the likelihood estimated by noisy passes."""
-        current = model.with_learned(learned)
-        deviations = {name: jnp.exp(value) for name, value in log_deviations.items()}
+        """The evidence lower bound in its terms, the likelihood estimated by noisy passes.
+
+        Parameters
+        ----------
+        state : State
+            The means and deviations of the weights, and the scales.
+        model : Model
+            The model that training started from.
+        batch : tuple
+            `(x, y)`, and what else `loss` takes.
+        key : PRNG key
+            Where the noise comes from.
+
+        Returns
+        -------
+        Bound
+            `log_likelihood`, the mean log-likelihood per datum; `kl`, the divergence of the
+            Gaussians from the prior, a sum over weights; `log_hyperprior`, the log density of the
+            scales, a sum over these. `per_datum(num_data, temperature)` puts them together.
+
+        Examples
+        --------
+        >>> method = sx.VariationalEM()
+        >>> state = method.update_scales(method.init(model), model)
+        >>> bound = method.bound(state, model, (jnp.asarray(x), jnp.asarray(y)), key=key)
+        >>> bound.per_datum(len(x), temperature=1.0).shape
+        ()
+        """
+        batch, key = as_batch(batch, model.dtype), noise_key(check_key(key, "key"))
+        means, log_deviations = state.learned
+        current = model.with_learned(means).with_state(state.network_state)
+        deviations = state.learned.deviations
         kl, hyper = jnp.zeros(()), jnp.zeros(())
         for prior in current.site_priors:
-            v = variances[prior.name]
+            v = state.variances[prior.name]
             kl = kl + kl_divergence(prior, prior.weight, log_deviations[prior.name], v)
             hyper = hyper + log_hyperprior(prior, v)
 
@@ -305,53 +323,56 @@ class VariationalEM(Training):
         fit = lower_bound(values, batch.weight, total=batch.total)
         return Bound(fit, kl, hyper, mean_state(states, 1 if num_pairs == 1 else 2))
 
-    def step(
+    def terms(
         self,
-        state: EMState,
+        state: State,
         model: Model,
         batch: Batch,
-        num_data: Array,
-        num_steps: int,
+        num_data: ArrayLike,
         key: PRNGKeyArray,
-    ) -> Step:
-        variances = self.best_variances(state, model)
-        model = model.with_state(state.network_state)
+        temperature: ArrayLike | None = None,
+    ) -> Terms:
+        bound = self.bound(state, model, batch, key=key)
+        temperature = self.temperature if temperature is None else temperature
+        objective = bound.per_datum(num_data, temperature)
+        recorded = {
+            "log_likelihood": bound.log_likelihood,
+            "kl": bound.kl,
+            "log_hyperprior": bound.log_hyperprior,
+        }
+        return Terms(objective, bound.log_likelihood, recorded, bound.network_state)
 
-        def loss(adjusted: tuple[PyTree, dict[str, Array]]) -> tuple[Array, Bound]:
-            learned, log_deviations = adjusted
-            bound = self.bound(learned, log_deviations, variances, model, batch, key)
-            return -bound.per_datum(num_data, self._temperature(state.step, num_steps)), bound
+    def optimizer_for(self, model: Model, num_steps: int) -> optax.GradientTransformation:
+        def in_shares(updates: Any, _: Any) -> Any:
+            shares = shares_of_steps(model, updates.means)
+            means = jax.tree.map(lambda update, share: share * update, updates.means, shares)
+            return updates._replace(means=means)
 
-        adjusted = state.learned, state.log_deviations
-        (negative, bound), slope = jax.value_and_grad(loss, has_aux=True)(adjusted)
-        (learned, log_deviations), optimizer = self.descend(
-            adjusted, state.optimizer, slope, num_steps, shares_of_steps(model, adjusted)
-        )
-        following = EMState(
-            learned, log_deviations, variances, optimizer, state.step + 1, bound.network_state
-        )
-        recorded = bound._asdict()
-        del recorded["network_state"]
-        return Step(following, -negative, bound.log_likelihood, recorded)
+        return optax.chain(super().optimizer_for(model, num_steps), optax.stateless(in_shares))
 
-    def _temperature(self, step: Array, num_steps: int) -> Array:
+    def temperature_at(self, step: ArrayLike, num_steps: int) -> Array:
+        if self.warm_up > num_steps:
+            raise ValueError(
+                f"warm_up={self.warm_up} steps are more than the {num_steps} of all training, by "
+                f"whose end the temperature must have risen."
+            )
         temperature = jnp.asarray(self.temperature, jnp.float32)
         if self.warm_up == 0:
             return temperature
         length = self.warm_up if isinstance(self.warm_up, int) else self.warm_up * num_steps
-        progress = (step.astype(jnp.float32) + 1) / length
+        progress = (jnp.asarray(step, jnp.float32) + 1) / length
         return temperature * jnp.minimum(progress, 1.0)
 
     def score_rows(
         self,
-        state: EMState,
+        state: State,
         model: Model,
         data: Data,
         key: PRNGKeyArray,
         num_draws: int | None = None,
     ) -> RowScores:
-        current = model.with_learned(state.learned).with_state(state.network_state)
-        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+        current = model.with_learned(state.learned.means).with_state(state.network_state)
+        deviations = state.learned.deviations
 
         def network(key: PRNGKeyArray) -> Any:
             return draw_network(current.network, model.sites, deviations, key)
@@ -359,14 +380,13 @@ class VariationalEM(Training):
         keys = jax.random.split(key, num_draws or max(LEAST_SCORED, self.num_draws))
         return score_rows(network, current.likelihood, keys, data)
 
-    def magnitudes(self, state: EMState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+    def magnitudes(self, state: State, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+        means, deviations = state.learned.means, state.learned.deviations
         return {
-            site.name: jnp.max(jnp.abs(site.weight(state.learned.network)))
-            + jnp.max(jnp.exp(state.log_deviations[site.name]))
+            site.name: jnp.max(jnp.abs(site.weight(means.network))) + jnp.max(deviations[site.name])
             for site in model.sites
         }
 
-    def networks(self, state: EMState, model: Model) -> GaussianNetworks:
-        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
-        learned = model.with_learned(state.learned).with_state(state.network_state)
-        return GaussianNetworks(learned, deviations, state.variances)
+    def networks(self, state: State, model: Model) -> GaussianNetworks:
+        learned = model.with_learned(state.learned.means).with_state(state.network_state)
+        return GaussianNetworks(learned, state.learned.deviations, state.variances)

@@ -2,13 +2,13 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._pareto import LEAST_DRAWS
 from scalemix._random import side_key
@@ -16,7 +16,7 @@ from scalemix._types import PyTree, Shaped
 from scalemix.data.batches import Batch, Data
 from scalemix.data.rows import row_like
 from scalemix.data.values import is_whole
-from scalemix.inference.training.engine import Step
+from scalemix.inference.training.engine import State, Terms
 from scalemix.inference.training.objectives import OBJECTIVES, objective_value
 from scalemix.inference.training.reduction import Weighting, batch_sums
 from scalemix.inference.training.scoring import RowScores, score_rows
@@ -39,15 +39,6 @@ ObjectiveName = Literal[
 Sharing = Literal["example", "batch", "sequence"]
 # Objectives whose weights are importance weights, which belong to the batch.
 IMPORTANCE = ("importance_weighted", "truncated", "pareto_smoothed")
-
-
-class NoiseState(NamedTuple):
-    """What noise training adjusts: the learnable leaves of the model, and the optimiser's state."""
-
-    learned: PyTree
-    optimizer: PyTree
-    network_state: PyTree = None
-    """What the network carries from step to step, where it has a state."""
 
 
 @jax.tree_util.register_pytree_node_class
@@ -221,40 +212,32 @@ class NoiseTraining(Training):
     def remedies(self) -> tuple[str, ...]:
         return "more steps", "a prior that lets more of the network through"
 
-    def init(self, model: Model, num_steps: int) -> NoiseState:
+    def start(self, model: Model) -> State:
         learned = eqx.filter(model, model.learnable())
-        optimizer = self.build_optimizer(num_steps).init(learned)
-        return NoiseState(learned, optimizer, state_of(model.network))
+        return State(learned, {}, network_state=state_of(model.network))
 
-    def step(
+    def terms(
         self,
-        state: NoiseState,
+        state: State,
         model: Model,
         batch: Batch,
-        num_data: Array,
-        num_steps: int,
+        num_data: ArrayLike,
         key: PRNGKeyArray,
-    ) -> Step:
+        temperature: ArrayLike | None = None,
+    ) -> Terms:
         weighting = self.weighting or ("batch" if self.sharing == "batch" else "example")
-        parametrization = "hierarchical" if self.deterministic else "expanded"
-
-        def loss(learned: PyTree) -> tuple[Array, tuple[Array, Array, PyTree]]:
-            current = model.with_learned(learned).with_state(state.network_state)
-            values, network_state = self._log_likelihoods(current, batch, key)
-            objective = objective_value(
-                self.objective, values, batch.weight, total=batch.total, weighting=weighting
-            )
-            negative = current.penalty(parametrization) / num_data - objective
-            return negative, (objective, values, network_state)
-
-        (negative, aside), slope = jax.value_and_grad(loss, has_aux=True)(state.learned)
-        objective, values, network_state = aside
-        learned, optimizer = self.descend(state.learned, state.optimizer, slope, num_steps)
+        current = model.with_learned(state.learned).with_state(state.network_state)
+        values, network_state = self._log_likelihoods(current, batch, key)
+        log_likelihood = objective_value(
+            self.objective, values, batch.weight, total=batch.total, weighting=weighting
+        )
+        penalty = current.penalty("hierarchical" if self.deterministic else "expanded")
+        penalty = penalty if temperature is None else temperature * penalty
         recorded = {}
         if self.record_weights:
             recorded["importance_weights"] = self._importance_weights(values, batch, weighting)
-        following = NoiseState(learned, optimizer, network_state)
-        return Step(following, -negative, objective, recorded)
+        objective = log_likelihood - penalty / num_data
+        return Terms(objective, log_likelihood, recorded, network_state)
 
     def _importance_weights(self, values: Array, batch: Batch, weighting: Weighting) -> Array:
         """`(draws, examples)`, or one example in place of a batch that is weighed as one."""
@@ -290,7 +273,7 @@ class NoiseTraining(Training):
 
     def score_rows(
         self,
-        state: NoiseState,
+        state: State,
         model: Model,
         data: Data,
         key: PRNGKeyArray,
@@ -309,11 +292,11 @@ class NoiseTraining(Training):
         keys = jax.random.split(key, 1 if self.deterministic else num_draws)
         return score_rows(network, current.likelihood, keys, data)
 
-    def magnitudes(self, state: NoiseState, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
+    def magnitudes(self, state: State, model: Model, key: PRNGKeyArray) -> dict[str, Array]:
         learned = {site.name: site.weight(state.learned.network) for site in model.sites}
         return {name: jnp.max(jnp.abs(weight)) for name, weight in learned.items()}
 
-    def networks(self, state: NoiseState, model: Model) -> Networks:
+    def networks(self, state: State, model: Model) -> Networks:
         learned = model.with_learned(state.learned).with_state(state.network_state)
         return OneNetwork(learned) if self.deterministic else NoisyNetworks(learned)
 

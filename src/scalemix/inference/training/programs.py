@@ -17,7 +17,7 @@ from scalemix._random import noise_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
 from scalemix.inference.side_by_side import SideBySide
-from scalemix.inference.training.engine import Schedule, Step
+from scalemix.inference.training.engine import Schedule, State, Terms
 from scalemix.inference.training.scoring import RowScores
 
 
@@ -27,7 +27,7 @@ def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
 
     def one(arrays: PyTree) -> PyTree:
         engine, model = eqx.combine(arrays, static)
-        return engine.init(model, num_steps)
+        return engine.begin(model, engine.optimizer_for(model, num_steps))
 
     return jax.vmap(one)(arrays)
 
@@ -44,7 +44,7 @@ def run_chunk(
     model's batches are divided by: see `Batch`.
     """
 
-    def one(state, arrays, which, rows, num_data, total, key, i) -> Step:
+    def one(state, arrays, which, rows, num_data, total, key, i) -> tuple[State, Terms]:
         if rows is not None:
             batch = jax.tree.map(lambda a: a[which, rows[i]], data)
         elif schedule.stream:
@@ -53,23 +53,25 @@ def run_chunk(
         else:
             batch = jax.tree.map(lambda a: a[which], data)
         engine, model = eqx.combine(arrays, static)
-        key = jax.random.fold_in(key, start + i)
+        step = start + i
+        key = jax.random.fold_in(key, step)
         batch = Batch(batch.x, batch.y, batch.weight, total)
-        return engine.step(state, model, batch, num_data, schedule.num_steps, key)
+        return engine.step(state, model, batch, num_data, step, schedule.num_steps, key)
 
-    def steps(state, i) -> Step:
+    def steps(state, i) -> tuple[State, Terms]:
         return _side_by_side(lambda s, a, w, r, n, t, k: one(s, a, w, r, n, t, k, i))(
             state, arrays, sets, rows, num_data, totals, keys
         )
 
-    quick, shapes = quick_on_cpu(steps, state, jnp.int32(0))
+    quick, (_, shapes) = quick_on_cpu(steps, state, jnp.int32(0))
 
     def body(i: Array, carry):
         state, objectives, log_likelihoods, _ = carry
-        state, objective, log_likelihood, recorded = quick(state, i)
-        objectives = objectives.at[:, i].set(objective.astype(objectives.dtype))
-        log_likelihoods = log_likelihoods.at[:, i].set(log_likelihood.astype(objectives.dtype))
-        return state, objectives, log_likelihoods, recorded
+        state, terms = quick(state, i)
+        dtype = objectives.dtype
+        objectives = objectives.at[:, i].set(terms.objective.astype(dtype))
+        log_likelihoods = log_likelihoods.at[:, i].set(terms.log_likelihood.astype(dtype))
+        return state, objectives, log_likelihoods, terms.recorded
 
     blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes.recorded)
     zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)

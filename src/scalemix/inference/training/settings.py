@@ -7,17 +7,19 @@ from typing import Any, ClassVar, Self
 import jax
 import numpy as np
 import optax
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._parameters import as_plain_numbers
 from scalemix._types import PyTree
-from scalemix.data.batches import Data
+from scalemix.data.batches import Batch, Data
 from scalemix.data.preparation import hold_out
 from scalemix.data.values import is_number
 from scalemix.inference.digests import SameCode, by_what_it_does
 from scalemix.inference.driver import Control
 from scalemix.inference.method import Method, Outcome, Problem, StreamProblem
-from scalemix.inference.training.engine import Engine, Schedule
+from scalemix.inference.training.engine import Engine, Schedule, State, Terms
 from scalemix.inference.training.jobs import ensemble_jobs, run_jobs, run_stream
+from scalemix.model.model import Model
 
 DEFAULT_STEPS = 5_000
 
@@ -205,28 +207,59 @@ class Training(Engine, Method):
             )
         return DEFAULT_STEPS if self.steps is None else self.steps
 
-    def descend(
+    def step(
         self,
-        learned: PyTree,
-        state: PyTree,
-        slope: PyTree,
+        state: State,
+        model: Model,
+        batch: Batch,
+        num_data: Array,
+        step: Array,
         num_steps: int,
-        shares: PyTree | None = None,
-    ) -> tuple[PyTree, PyTree]:
-        """The learned values and the optimiser's state one step further.
+        key: PRNGKeyArray,
+    ) -> tuple[State, Terms]:
+        """One step on one batch: the next state, and what came of this one."""
+        state = self.update_scales(state, model)
+        temperature = self.temperature_at(step, num_steps)
 
-        `shares` has a factor for the step of each learned array; without it all take full steps.
-        """
+        def loss(learned: PyTree) -> tuple[Array, Terms]:
+            there = state._replace(learned=learned)
+            terms = self.terms(there, model, batch, num_data, key, temperature)
+            return -terms.objective, terms
+
+        slope, terms = jax.grad(loss, has_aux=True)(state.learned)
         # Optax counts steps in integers and multiplies floats by them.
         with jax.numpy_dtype_promotion("standard"):
-            updates, state = self.build_optimizer(num_steps).update(slope, state, learned)
-            if shares is not None:
-                updates = jax.tree.map(lambda update, share: share * update, updates, shares)
-            return optax.apply_updates(learned, updates), state
+            updates, optimizer = self.optimizer_for(model, num_steps).update(
+                slope, state.optimizer, state.learned
+            )
+            learned = optax.apply_updates(state.learned, updates)
+        following = state._replace(
+            learned=learned, optimizer=optimizer, network_state=terms.network_state
+        )
+        return following, terms._replace(network_state=None)
 
-    def build_optimizer(self, num_steps: int) -> optax.GradientTransformation:
-        """The optimiser for a run of this length."""
+    def optimizer_for(self, model: Model, num_steps: int) -> optax.GradientTransformation:
+        """The optimiser of `fit`: Adam with a rate that falls to zero, or the one that was given.
+
+        Parameters
+        ----------
+        model : Model
+            The model to train. Layers that a prior may switch off take smaller steps under
+            `VariationalEM`, which says how much smaller.
+        num_steps : int
+            The number of all steps.
+
+        Returns
+        -------
+        optax.GradientTransformation
+            An optimiser of `state.learned`.
+
+        Examples
+        --------
+        >>> method = sx.VariationalEM(learning_rate=3e-3)
+        >>> state = method.init(model, method.optimizer_for(model, num_steps=1000))
+        """
+        rate = self.learning_rate
         if self.optimizer is not None:
             return self.optimizer
-        rate = self.learning_rate
         return optax.adam(rate if callable(rate) else optax.cosine_decay_schedule(rate, num_steps))
