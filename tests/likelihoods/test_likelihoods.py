@@ -54,6 +54,12 @@ CASES = {
     "Poisson": Case(
         lk.Poisson(), np.array(1.2), np.array([0.0, 1.0, 7.0]), lambda o: st.poisson(np.exp(o))
     ),
+    "Independent": Case(
+        lk.Independent(lk.StudentT(5.0, jnp.array([0.7, 2.0]), floor=0.02), 2),
+        np.array([0.3, -1.0]),
+        np.stack([REAL, REAL[::-1]], axis=1),
+        lambda o: Several([st.t(5, o[0], 0.7), st.t(5, o[1], 2.0)]),
+    ),
     "Categorical": Case(
         lk.Categorical(3), np.array([0.1, -1.0, 2.0]), np.array([0, 1, 2]), lambda o: Classes(o)
     ),
@@ -72,6 +78,29 @@ class Classes:
 
     def var(self):
         return sp.softmax(self.logits) * (1 - sp.softmax(self.logits))
+
+
+@dataclasses.dataclass(frozen=True)
+class Several:
+    twins: list[Any]
+
+    def _each(self, name, y):
+        return np.stack([getattr(twin, name)(y[..., i]) for i, twin in enumerate(self.twins)], -1)
+
+    def logpdf(self, y):
+        return self._each("logpdf", y).sum(axis=-1)
+
+    def cdf(self, y):
+        return self._each("cdf", y)
+
+    def sf(self, y):
+        return self._each("sf", y)
+
+    def mean(self):
+        return [twin.mean() for twin in self.twins]
+
+    def var(self):
+        return [twin.var() for twin in self.twins]
 
 
 def test_every_likelihood_has_a_row():
@@ -94,9 +123,11 @@ def test_log_prob_mean_and_variance_are_scipys(name, float64):
     np.testing.assert_allclose(case.likelihood.mean(output), twin.mean(), rtol=1e-6)
     np.testing.assert_allclose(case.likelihood.variance(output), twin.var(), rtol=1e-6)
     assert output.size == case.likelihood.num_outputs
-    if not isinstance(case.likelihood, lk.Categorical):
+    if case.likelihood.ordered:
         cdf = jax.vmap(case.likelihood.cdf, in_axes=(None, 0))
         y = np.array([-1.5, -0.2, 0.0, 0.4, 1.0, 2.7])
+        y = np.stack([y + i for i in range(case.likelihood.mean(output).size)], axis=-1)
+        y = y.reshape(len(y), *case.likelihood.mean_shape)
         np.testing.assert_allclose(cdf(output, jnp.asarray(y)), twin.cdf(y), rtol=1e-6)
         sf = jax.vmap(case.likelihood.sf, in_axes=(None, 0))
         np.testing.assert_allclose(sf(output, jnp.asarray(y)), twin.sf(y), rtol=1e-5)
@@ -129,7 +160,8 @@ def test_samples_follow_the_likelihood(name):
         errors = np.sqrt(expected * (1 - expected) / num)
         assert np.all(np.abs(counts / num - expected) < 4 * errors + 2 / num)
     else:
-        assert st.kstest(y, twin.cdf).pvalue > 1e-3
+        for column, one in zip(y.reshape(num, -1).T, getattr(twin, "twins", [twin]), strict=True):
+            assert st.kstest(column, one.cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("build", [lk.Gaussian, lk.StudentT])
@@ -162,7 +194,7 @@ def test_a_batch_is_refused(name):
     likelihood = CASES[name].likelihood
     outputs = jnp.zeros((4, likelihood.num_outputs), jnp.float32)
     with pytest.raises(ValueError, match=r"output of one example.*jax\.vmap"):
-        likelihood.log_prob(outputs, jnp.float32(0))
+        likelihood.log_prob(outputs, jnp.zeros(likelihood.target_shape, jnp.float32))
     with pytest.raises(ValueError, match=r"one target.*jax\.vmap"):
         likelihood.log_prob(outputs[0], jnp.zeros(4, jnp.float32))
 

@@ -21,8 +21,9 @@ class Scaling(NamedTuple):
 
     x_mean: np.ndarray
     x_scale: np.ndarray
-    y_mean: float
-    y_scale: float
+    y_mean: float | np.ndarray
+    """One number, or one for each of several targets."""
+    y_scale: float | np.ndarray
 
     def inputs(self, x: np.ndarray, dtype: Any = None) -> np.ndarray:
         """Inputs as the network sees them; infinite where the type cannot hold the number.
@@ -39,6 +40,11 @@ class Scaling(NamedTuple):
                 rows = slice(start, start + ROWS_AT_A_TIME)
                 seen[rows] = (x[rows].astype(np.float64) - self.x_mean) / self.x_scale
         return seen
+
+    @property
+    def log_unit(self) -> float:
+        """What a log density loses where it is one of targets in their own units."""
+        return float(np.sum(np.log(self.y_scale)))
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Targets as the likelihood sees them; infinite beyond double precision."""
@@ -60,8 +66,11 @@ def find_scaling(
     """Weighted means and standard deviations; a column that does not vary keeps its unit."""
     nothing = np.zeros(0), np.ones(0)
     x_mean, x_scale = _spread(x, weight) if inputs else nothing
-    y_mean, y_scale = _spread(y, weight) if targets else (0.0, 1.0)
-    return Scaling(x_mean, x_scale, float(y_mean), float(y_scale))
+    shape = y.shape[1:]
+    y_mean, y_scale = _spread(y, weight) if targets else (np.zeros(shape), np.ones(shape))
+    if y.ndim == 1:
+        y_mean, y_scale = float(y_mean), float(y_scale)
+    return Scaling(x_mean, x_scale, y_mean, y_scale)
 
 
 def _spread(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

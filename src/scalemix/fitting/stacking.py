@@ -217,7 +217,7 @@ def fit_stacked_many(
     method = candidates[0][0].method
     shares = [np.full(len(options), 1 / len(options)) for options in candidates]
     scores = [np.full(len(options), np.nan) for options in candidates]
-    spreads = [1.0] * num
+    spreads: list[Any] = [1.0] * num
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
         total = method.common_steps([len(one.y) for one in data])
         trials = [
@@ -231,8 +231,8 @@ def fit_stacked_many(
             )  # fmt: skip
         for i, (log_prob, cdf, weight) in enumerate(tried):
             shares[i] = stacking_weights(log_prob, weight)
-            scores[i] = np.average(log_prob, axis=1, weights=weight) - np.log(scalings[i].y_scale)
-            if candidates[i][0].model.likelihood.continuous_units:
+            scores[i] = np.average(log_prob, axis=1, weights=weight) - scalings[i].log_unit
+            if np.isfinite(cdf).all():
                 spreads[i] = score_spread(crossed_cdf(log_prob, cdf, weight), weight)
     counts = [apportion(share, num_members) for share in shares]
     jobs = [

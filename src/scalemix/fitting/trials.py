@@ -24,7 +24,10 @@ LEAST_TRIAL_STEPS = 4000
 
 
 class HeldOut(NamedTuple):
-    """What each candidate says of held-out rows, (candidates, rows), and the rows' weights."""
+    """What each candidate says of held-out rows, (candidates, rows), and the rows' weights.
+
+    Of several targets each has a cdf of its own: (candidates, rows, targets).
+    """
 
     log_prob: np.ndarray
     cdf: np.ndarray
@@ -57,7 +60,7 @@ def try_out(
     ]
     schedule = candidates[0][0].method.schedule(train)
     log_prob, cdf = (
-        values.reshape(len(values) // num_trial_members, num_trial_members, -1)
+        values.reshape(-1, num_trial_members, *values.shape[1:])
         for values in run_jobs(jobs, schedule, train, control=control).score_rows(
             held_out, NUM_SCORED
         )

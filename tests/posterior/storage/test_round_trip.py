@@ -103,6 +103,7 @@ def test_every_structure(structure, path):
         (sx.likelihoods.Bernoulli(), "scalar"),
         (sx.likelihoods.Categorical(4), 4),
         (sx.likelihoods.Poisson(), 1),
+        (sx.likelihoods.Independent(sx.likelihoods.StudentT(3.3, 0.2), 2), 2),
     ],
 )
 def test_every_likelihood(likelihood, out_size, path):
