@@ -112,7 +112,11 @@ def test_every_likelihood(likelihood, out_size, path):
         sx.Model(network, sx.ARD(sx.Gaussian(0.3)), likelihood),
         build(likelihood=likelihood, network=network),
     ):
-        loaded = round_trip(cases.posterior(OneNetwork(model)), path)
+        scaling, shape = cases.SCALING, likelihood.target_shape
+        if shape:
+            means, scales = np.linspace(-1.0, 3.3, *shape), np.linspace(0.3, 9.0, *shape)
+            scaling = scaling._replace(y_mean=means, y_scale=scales)
+        loaded = round_trip(cases.posterior(OneNetwork(model), scaling), path)
         assert type(loaded.model.likelihood) is type(likelihood)
 
 
