@@ -118,6 +118,9 @@ def evaluate(
             "brier": metrics.brier(y, mean),
             "expected_calibration_error": metrics.expected_calibration_error(y, mean),
         }
+    if np.any(y < predictive.likelihood.support[0]):
+        # Some times were not observed to the end: how far off a prediction is, nobody knows.
+        return {"log_likelihood": log_likelihood}
     interval = predictive.interval(PROBABILITY)
     # As many samples as draws can share the compiled program of the draws.
     num_samples = max(predictive.num_draws, LEAST_SAMPLES)

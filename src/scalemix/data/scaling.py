@@ -61,13 +61,27 @@ def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
 
 
 def find_scaling(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, inputs: bool, targets: bool
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    *,
+    inputs: bool,
+    targets: bool,
+    positive: bool = False,
 ) -> Scaling:
-    """Weighted means and standard deviations; a column that does not vary keeps its unit."""
+    """Weighted means and standard deviations; a column that does not vary keeps its unit.
+
+    Targets that are `positive` are not shifted: their scale is their geometric mean.
+    """
     nothing = np.zeros(0), np.ones(0)
     x_mean, x_scale = _spread(x, weight) if inputs else nothing
     shape = y.shape[1:]
-    y_mean, y_scale = _spread(y, weight) if targets else (np.zeros(shape), np.ones(shape))
+    y_mean, y_scale = np.zeros(shape), np.ones(shape)
+    if targets and positive:
+        # The sign of a time says whether it was observed to the end.
+        y_scale = np.exp(np.average(np.log(np.abs(y)), axis=0, weights=weight))
+    elif targets:
+        y_mean, y_scale = _spread(y, weight)
     if y.ndim == 1:
         y_mean, y_scale = float(y_mean), float(y_scale)
     return Scaling(x_mean, x_scale, y_mean, y_scale)

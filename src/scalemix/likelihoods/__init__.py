@@ -2,18 +2,31 @@
 
 from scalemix.likelihoods._base import Likelihood
 from scalemix.likelihoods.bernoulli import Bernoulli
+from scalemix.likelihoods.beta import Beta
 from scalemix.likelihoods.categorical import Categorical
+from scalemix.likelihoods.gamma import Gamma
 from scalemix.likelihoods.gaussian import Gaussian
 from scalemix.likelihoods.independent import Independent
+from scalemix.likelihoods.log_normal import LogNormal
+from scalemix.likelihoods.negative_binomial import NegativeBinomial
 from scalemix.likelihoods.poisson import Poisson
+from scalemix.likelihoods.right_censored import RightCensored, censored_times
 from scalemix.likelihoods.student_t import StudentT
+from scalemix.likelihoods.weibull import Weibull
 
 __all__ = [
     "Bernoulli",
+    "Beta",
     "Categorical",
+    "Gamma",
     "Gaussian",
     "Independent",
     "Likelihood",
+    "LogNormal",
+    "NegativeBinomial",
     "Poisson",
+    "RightCensored",
     "StudentT",
+    "Weibull",
+    "censored_times",
 ]

@@ -1,6 +1,7 @@
 """What every likelihood gives."""
 
 import abc
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -8,8 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
-
-from scalemix._parameters import Real, as_array, as_parameter, require
 
 
 class Likelihood(eqx.Module):
@@ -36,7 +35,9 @@ class Likelihood(eqx.Module):
     discrete: ClassVar[bool] = False
     """Whether targets are whole numbers."""
     continuous_units: ClassVar[bool] = False
-    """Whether targets may be shifted and rescaled: real ones may, counts and classes may not."""
+    """Whether targets have a unit, and may be rescaled: counts, shares and classes may not."""
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """What targets lie between. Those with a unit are shifted, too, unless it ends at zero."""
     ordered: ClassVar[bool] = True
     """Whether targets have an order and distances: classes have none."""
 
@@ -102,6 +103,17 @@ class Likelihood(eqx.Module):
         """
         return 1 - self.cdf(output, y)
 
+    def log_sf(self, output: Array, y: ArrayLike) -> Array:
+        """The logarithm of `sf`, finite where `sf` itself is less than the least number.
+
+        Only likelihoods that `RightCensored` may wrap have it.
+        """
+        raise ValueError(f"{self.title} has no logarithm of its survival function.")
+
+    def possible(self, y: np.ndarray) -> np.ndarray:
+        """Whether each of these targets lies inside the support."""
+        return (y > self.support[0]) & (y < self.support[1])
+
     @abc.abstractmethod
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         """A target."""
@@ -113,10 +125,10 @@ class Likelihood(eqx.Module):
     def score(self, output: Array, y: ArrayLike) -> Array:
         """Where in its distribution a target lies, in (0, 1), to calibrate intervals by.
 
-        It is the cdf of real-valued targets, and not a number for others. It has the shape of
-        `log_probs`.
+        It is the cdf of targets on a continuous scale, and not a number for others. It has the
+        shape of `log_probs`.
         """
-        if not self.continuous_units:
+        if self.discrete or not self.ordered:
             return jnp.full_like(self.log_probs(output, y), jnp.nan)
         return self.cdf(output, y)
 
@@ -157,49 +169,6 @@ class Likelihood(eqx.Module):
 
     def __repr__(self) -> str:
         return eqx.tree_pformat(self, short_arrays=False)
-
-
-class LocationScale(Likelihood):
-    """A real target around the network's first output, with noise of some scale.
-
-    The scale is one number that is learned, or with `per_input` the network's second output. Either
-    way it is `floor + softplus(raw)`, and cannot fall to the floor or below.
-    """
-
-    raw_scale: Array
-    floor: Real
-    per_input: bool = eqx.field(static=True)
-    learned: ClassVar[tuple[str, ...]] = ("raw_scale",)
-    continuous_units = True
-
-    @property
-    def num_outputs(self) -> int:
-        return 2 if self.per_input else 1
-
-    def in_words(self) -> str:
-        level = ", whose level the network says for each row" if self.per_input else ""
-        return super().in_words() + level
-
-    def scale(self, output: Array) -> Array:
-        """The noise scale for this output."""
-        raw = self.one(output)[1] if self.per_input else self.raw_scale.astype(output.dtype)
-        return self.floor + jax.nn.softplus(raw)
-
-    def leverage(self, output: Array) -> Array:
-        return self.scale(output) ** 2 if self.per_input else super().leverage(output)
-
-    def mean(self, output: Array) -> Array:
-        return self.one(output)[0]
-
-
-def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:
-    """The number whose softplus, above the floor, is the scale."""
-    scale, floor = as_parameter(scale), as_parameter(floor)
-    require(floor >= 0, f"{name}: floor must not be negative, got {floor}.")
-    require(scale > floor, f"{name}: scale must lie above the floor, {floor}, got {scale}.")
-    above = as_array(scale) - floor
-    # Strongly typed: what training adjusts must not change its type on the way.
-    return jnp.asarray(above + jnp.log(-jnp.expm1(-above)), above.dtype)
 
 
 def entropy(shares: np.ndarray) -> float:

@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix.likelihoods._base import Likelihood
+from scalemix.likelihoods._wrapper import Wrapper
 
 
-class Independent(Likelihood):
+class Independent(Wrapper):
     """Several targets of one kind for each example, independent given the network's output.
 
     They share the network, and so its relevance table. What the likelihood learns, such as a noise
@@ -43,7 +44,6 @@ class Independent(Likelihood):
     """
 
     summary: ClassVar[str] = "several targets, each with noise of its own"
-    likelihood: Likelihood
     num_targets: int = eqx.field(static=True)
 
     def __init__(self, likelihood: Likelihood, num_targets: int):
@@ -86,30 +86,8 @@ class Independent(Likelihood):
     def title(self) -> str:
         return f"Independent({self.likelihood.title}, {self.num_targets})"
 
-    @property
-    def innermost(self) -> Likelihood:
-        return self.likelihood.innermost
-
-    # What the targets are like is a matter of the likelihood that they share.
-
-    @property
-    def discrete(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.likelihood.discrete
-
-    @property
-    def continuous_units(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.likelihood.continuous_units
-
-    @property
-    def ordered(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.likelihood.ordered
-
     def in_words(self) -> str:
         return f"{self.num_targets} targets, each as {self.likelihood.in_words()}"
-
-    def learnable(self) -> Likelihood:
-        nothing = jax.tree.map(lambda _: False, self)
-        return eqx.tree_at(lambda part: part.likelihood, nothing, self.likelihood.learnable())
 
     def _each(self, function: Callable[..., Array], output: Array, *by_target: Array) -> Array:
         """`function(likelihood, output, ...)` of each target."""
@@ -124,6 +102,9 @@ class Independent(Likelihood):
 
     def log_prob(self, output: Array, y: ArrayLike) -> Array:
         return jnp.sum(self.log_probs(output, y))
+
+    def possible(self, y: np.ndarray) -> np.ndarray:
+        return self.likelihood.possible(y)
 
     def score(self, output: Array, y: ArrayLike) -> Array:
         return self._each(lambda one, out, at: one.score(out, at), output, self.target(y))

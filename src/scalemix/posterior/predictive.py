@@ -258,7 +258,10 @@ class Predictive:
         """
         if not self.likelihood.ordered:
             raise ValueError("Classes have no distances: there is no absolute error.")
-        errors = self._stream(statistics.absolute_error, self._targets(y))[0]
+        targets = self._targets(y)
+        if np.any(targets < self.likelihood.support[0]):
+            raise ValueError("A time that was not observed to the end has no error: y is below 0.")
+        errors = self._stream(statistics.absolute_error, targets)[0]
         return errors * self._source.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:

@@ -19,6 +19,8 @@ MOST_STEPS = 80
 # Ends of distributions are looked for within sinh(FARTHEST) spreads of the mean, the square of
 # which single precision still holds.
 FARTHEST = 44.0
+# Where targets have a least value, ends are looked for in their logarithms or log-odds.
+FARTHEST_LOG = 80.0
 
 
 class DrawnLikelihoods(NamedTuple):
@@ -95,18 +97,27 @@ is smaller than any number.
 
 def _root(draws: DrawnLikelihoods, outputs: Array, gap: Gap) -> tuple[Array]:
     """Where a function of the target that never falls ceases to be negative."""
-    mean, between, within = moments(draws, outputs)
-    spread = jnp.sqrt(between + within)
-    spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
-
-    # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
-    def at(u: Array) -> Array:
-        return mean + spread * jnp.sinh(u)
-
-    low, high = _enclose(lambda u: gap(at(u)), jnp.full_like(mean, FARTHEST))
+    at, farthest = _coordinate(draws, outputs)
+    low, high = _enclose(lambda u: gap(at(u)), farthest)
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
     return (at(0.5 * (low + high)),)
+
+
+def _coordinate(draws: DrawnLikelihoods, outputs: Array) -> tuple[Callable[[Array], Array], Array]:
+    """Targets as a function of a number in which their ends are near, and how far to look."""
+    mean, between, within = moments(draws, outputs)
+    lowest, highest = draws.kind.support
+    if lowest == 0 and highest == 1:
+        # Log-odds; the mean may have rounded to an end.
+        centre = jax.scipy.special.logit(jnp.clip(mean, 1e-30, 1 - jnp.finfo(mean.dtype).epsneg))
+        return lambda u: jax.nn.sigmoid(centre + u), jnp.full_like(mean, FARTHEST_LOG)
+    if lowest == 0:
+        return lambda u: mean * jnp.exp(u), jnp.full_like(mean, FARTHEST_LOG)
+    spread = jnp.sqrt(between + within)
+    spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
+    # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
+    return lambda u: mean + spread * jnp.sinh(u), jnp.full_like(mean, FARTHEST)
 
 
 class _Search(NamedTuple):
