@@ -226,7 +226,14 @@ def ends_of(likelihood, output, tails):
     ]
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.likelihood.ordered])
+# One of each way to look for them; those of real numbers are in the tests of predictions.
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("NegativeBinomial", "LogNormal", "Beta", "Independent"),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("Gamma", "Gamma narrow", "Weibull")),
+    ],
+)
 def test_ends_of_intervals_are_scipys_quantiles(name):
     """In single precision, and far out."""
     case = CASES[name]
@@ -303,9 +310,8 @@ def test_impossible_targets_have_no_mass():
             assert kind().log_prob(output, y) == -np.inf
             assert kind().cdf(output, y) == 0
             assert kind().sf(output, y) == 1
-            # Rows that count for nothing must not spoil the gradient.
-            slope = jax.grad(lambda o, kind=kind, y=y: kind().log_prob(o, y))(output)
-            assert np.isfinite(slope).all()
+        # Rows that count for nothing must not spoil the gradient.
+        assert np.isfinite(jax.grad(kind().log_prob)(output, 0.0)).all()
     assert lk.Beta().log_prob(output, 1.0) == -np.inf
     assert lk.Beta().cdf(output, 2.0) == 1
 

@@ -41,10 +41,13 @@ class Scaling(NamedTuple):
                 seen[rows] = (x[rows].astype(np.float64) - self.x_mean) / self.x_scale
         return seen
 
-    @property
-    def log_unit(self) -> float:
-        """What a log density loses where it is one of targets in their own units."""
-        return float(np.sum(np.log(self.y_scale)))
+    def log_unit(self, has_density: np.ndarray) -> np.ndarray:
+        """What the log density of each row loses where its targets are in their own units.
+
+        `has_density` says of each target whether it has a density: a probability has no unit.
+        """
+        units = np.log(self.y_scale) * has_density
+        return units.sum(axis=tuple(range(1, units.ndim)))
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Targets as the likelihood sees them; infinite beyond double precision."""

@@ -229,9 +229,10 @@ def fit_stacked_many(
                 trials, data, num_trial_members, held_out, trial_keys, split_keys,
                 _control(report, trial_file, resume),
             )  # fmt: skip
-        for i, (log_prob, cdf, weight) in enumerate(tried):
+        for i, (log_prob, cdf, y, weight) in enumerate(tried):
             shares[i] = stacking_weights(log_prob, weight)
-            scores[i] = np.average(log_prob, axis=1, weights=weight) - scalings[i].log_unit
+            units = scalings[i].log_unit(candidates[i][0].model.likelihood.has_density(y))
+            scores[i] = np.average(log_prob - units, axis=1, weights=weight)
             if np.isfinite(cdf).all():
                 spreads[i] = score_spread(crossed_cdf(log_prob, cdf, weight), weight)
     counts = [apportion(share, num_members) for share in shares]

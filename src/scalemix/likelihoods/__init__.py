@@ -12,9 +12,11 @@ from scalemix.likelihoods.negative_binomial import NegativeBinomial
 from scalemix.likelihoods.poisson import Poisson
 from scalemix.likelihoods.right_censored import RightCensored, censored_times
 from scalemix.likelihoods.student_t import StudentT
+from scalemix.likelihoods.targets import TARGETS, for_target, suggest_target
 from scalemix.likelihoods.weibull import Weibull
 
 __all__ = [
+    "TARGETS",
     "Bernoulli",
     "Beta",
     "Categorical",
@@ -29,4 +31,6 @@ __all__ = [
     "StudentT",
     "Weibull",
     "censored_times",
+    "for_target",
+    "suggest_target",
 ]

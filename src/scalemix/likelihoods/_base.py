@@ -114,6 +114,10 @@ class Likelihood(eqx.Module):
         """Whether each of these targets lies inside the support."""
         return (y > self.support[0]) & (y < self.support[1])
 
+    def has_density(self, y: np.ndarray) -> np.ndarray:
+        """Whether the `log_prob` of each of these targets is a log density, which has a unit."""
+        return np.ones(np.shape(y), bool)
+
     @abc.abstractmethod
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         """A target."""

@@ -106,6 +106,9 @@ class Independent(Wrapper):
     def possible(self, y: np.ndarray) -> np.ndarray:
         return self.likelihood.possible(y)
 
+    def has_density(self, y: np.ndarray) -> np.ndarray:
+        return self.likelihood.has_density(y)
+
     def score(self, output: Array, y: ArrayLike) -> Array:
         return self._each(lambda one, out, at: one.score(out, at), output, self.target(y))
 

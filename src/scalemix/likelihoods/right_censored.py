@@ -62,6 +62,9 @@ class RightCensored(Wrapper):
     def possible(self, y: np.ndarray) -> np.ndarray:
         return y != 0
 
+    def has_density(self, y: np.ndarray) -> np.ndarray:
+        return y > 0
+
     def log_prob(self, output: Array, y: ArrayLike) -> Array:
         y = as_array(self.target(y))
         time = jnp.abs(y)

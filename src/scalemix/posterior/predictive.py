@@ -131,8 +131,9 @@ class Predictive:
         >>> post.predict(x).log_prob(y).shape
         (40,)
         """
-        (value,) = self._stream(statistics.log_prob, self._targets(y))
-        return value - self._source.scaling.log_unit
+        targets = self._targets(y)
+        (value,) = self._stream(statistics.log_prob, targets)
+        return value - self._source.scaling.log_unit(self.likelihood.has_density(targets))
 
     def cdf(self, y: Any) -> np.ndarray:
         """The probability of a target at or below `y`, at each row.
