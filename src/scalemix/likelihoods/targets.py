@@ -38,6 +38,7 @@ TARGETS: dict[str, TargetKind] = {
         lambda **noise: RightCensored(Weibull(**noise)),
     ),
 }
+"""The kinds of targets that `for_target` knows, by name."""
 
 
 def for_target(
