@@ -100,6 +100,20 @@ def test_an_iterator_is_enough_without_a_pass_of_its_own():
     assert post.history.objective.shape == (7,)
 
 
+def test_several_targets_and_positive_ones_are_scaled_as_in_memory():
+    both = np.stack([Y, 1000 + Y**2], axis=1)
+    gaussian, positive = sx.likelihoods.Gaussian(), sx.likelihoods.LogNormal()
+    for y, likelihood in ((both, sx.likelihoods.Independent(gaussian, 2)), (Y**2 + 1, positive)):
+        network = eqx.nn.MLP(3, likelihood.num_outputs, 4, 1, key=KEY)
+        model = sx.Model(network, MODEL.structures["layers.0"], likelihood)
+        batches = [(X[:SIZE], y[:SIZE]), (X[SIZE : 2 * SIZE], y[SIZE : 2 * SIZE])]
+        method = sx.VariationalEM(steps=2)
+        post = sx.fit_batches(model, batches, method, num_rows=2 * SIZE, key=KEY)
+        expected = sx.fit(model, X[: 2 * SIZE], y[: 2 * SIZE], method, key=KEY).scaling
+        for mine, theirs in zip(post.scaling, expected, strict=True):
+            np.testing.assert_allclose(mine, theirs, rtol=1e-10, atol=1e-12)
+
+
 def test_members_see_the_same_batches():
     method = sx.VariationalEM(steps=3, num_members=2)
     post = sx.fit_batches(MODEL, loader(), method, num_rows=NUM, key=KEY)

@@ -15,6 +15,7 @@ import scipy.special as sp
 import scipy.stats as st
 
 from scalemix import likelihoods as lk
+from scalemix.posterior.statistics import DrawnLikelihoods, lower_end, upper_end
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,13 @@ def softplus(x):
     return np.log1p(np.exp(x))
 
 
+def negative_binomial(log_mean, scale):
+    return st.nbinom(1 / scale**2, 1 / (1 + scale**2 * np.exp(log_mean)))
+
+
 REAL = np.array([-2.0, 0.1, 3.0])
+POSITIVE = np.array([0.1, 0.7, 8.0])
+SHARES = np.array([0.02, 0.3, 0.95])
 CASES = {
     "Gaussian": Case(lk.Gaussian(0.5), np.array(0.3), REAL, lambda o: st.norm(o, 0.5)),
     "Gaussian per input": Case(
@@ -54,6 +61,72 @@ CASES = {
     "Poisson": Case(
         lk.Poisson(), np.array(1.2), np.array([0.0, 1.0, 7.0]), lambda o: st.poisson(np.exp(o))
     ),
+    "NegativeBinomial": Case(
+        lk.NegativeBinomial(0.7),
+        np.array(1.2),
+        np.array([0.0, 1.0, 7.0]),
+        lambda o: negative_binomial(o, 0.7),
+    ),
+    "NegativeBinomial per input": Case(
+        lk.NegativeBinomial(per_input=True),
+        np.array([2.0, -1.0]),
+        np.array([0.0, 1.0, 7.0]),
+        lambda o: negative_binomial(o[0], 0.05 + softplus(o[1])),
+    ),
+    "LogNormal": Case(
+        lk.LogNormal(0.6), np.array(0.4), POSITIVE, lambda o: st.lognorm(0.6, scale=np.exp(o))
+    ),
+    "LogNormal per input": Case(
+        lk.LogNormal(floor=0.1, per_input=True),
+        np.array([0.3, -1.0]),
+        POSITIVE,
+        lambda o: st.lognorm(0.1 + softplus(o[1]), scale=np.exp(o[0])),
+    ),
+    "Gamma": Case(
+        lk.Gamma(0.6), np.array(0.4), POSITIVE, lambda o: st.gamma(1 / 0.36, scale=0.36 * np.exp(o))
+    ),
+    "Gamma narrow": Case(
+        lk.Gamma(0.06),
+        np.array([0.4]),
+        np.array([1.3, 1.5, 1.7]),
+        lambda o: st.gamma(1 / 0.0036, scale=0.0036 * np.exp(o[0])),
+    ),
+    "Weibull": Case(
+        lk.Weibull(0.6),
+        np.array(0.4),
+        POSITIVE,
+        lambda o: st.weibull_min(1 / 0.6, scale=np.exp(o)),
+    ),
+    "Weibull narrow": Case(
+        lk.Weibull(0.02),
+        np.array([0.4]),
+        np.array([1.4, 1.5, 1.55]),
+        lambda o: st.weibull_min(1 / 0.02, scale=np.exp(o[0])),
+    ),
+    "RightCensored": Case(
+        lk.RightCensored(lk.Weibull(0.6)),
+        np.array(0.4),
+        np.array([0.1, -0.7, 2.5, -9.0]),
+        lambda o: Censored(st.weibull_min(1 / 0.6, scale=np.exp(o))),
+    ),
+    "Beta": Case(
+        lk.Beta(0.4),
+        np.array(-0.4),
+        SHARES,
+        lambda o: st.beta(sp.expit(o) / 0.16, sp.expit(-o) / 0.16),
+    ),
+    "Beta per input": Case(
+        lk.Beta(per_input=True),
+        np.array([1.4, -1.0]),
+        SHARES,
+        lambda o: st.beta(*(sp.expit([o[0], -o[0]]) / (0.05 + softplus(o[1])) ** 2)),
+    ),
+    "Independent": Case(
+        lk.Independent(lk.StudentT(5.0, jnp.array([0.7, 2.0]), floor=0.02), 2),
+        np.array([0.3, -1.0]),
+        np.stack([REAL, REAL[::-1]], axis=1),
+        lambda o: Several([st.t(5, o[0], 0.7), st.t(5, o[1], 2.0)]),
+    ),
     "Categorical": Case(
         lk.Categorical(3), np.array([0.1, -1.0, 2.0]), np.array([0, 1, 2]), lambda o: Classes(o)
     ),
@@ -72,6 +145,42 @@ class Classes:
 
     def var(self):
         return sp.softmax(self.logits) * (1 - sp.softmax(self.logits))
+
+
+@dataclasses.dataclass(frozen=True)
+class Censored:
+    """Targets below zero were not observed to the end."""
+
+    twin: Any
+
+    def logpdf(self, y):
+        return np.where(y > 0, self.twin.logpdf(np.abs(y)), self.twin.logsf(np.abs(y)))
+
+    def __getattr__(self, name):
+        return getattr(self.twin, name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Several:
+    twins: list[Any]
+
+    def _each(self, name, y):
+        return np.stack([getattr(twin, name)(y[..., i]) for i, twin in enumerate(self.twins)], -1)
+
+    def logpdf(self, y):
+        return self._each("logpdf", y).sum(axis=-1)
+
+    def cdf(self, y):
+        return self._each("cdf", y)
+
+    def sf(self, y):
+        return self._each("sf", y)
+
+    def mean(self):
+        return [twin.mean() for twin in self.twins]
+
+    def var(self):
+        return [twin.var() for twin in self.twins]
 
 
 def test_every_likelihood_has_a_row():
@@ -94,15 +203,53 @@ def test_log_prob_mean_and_variance_are_scipys(name, float64):
     np.testing.assert_allclose(case.likelihood.mean(output), twin.mean(), rtol=1e-6)
     np.testing.assert_allclose(case.likelihood.variance(output), twin.var(), rtol=1e-6)
     assert output.size == case.likelihood.num_outputs
-    if not isinstance(case.likelihood, lk.Categorical):
+    if case.likelihood.ordered:
         cdf = jax.vmap(case.likelihood.cdf, in_axes=(None, 0))
         y = np.array([-1.5, -0.2, 0.0, 0.4, 1.0, 2.7])
-        np.testing.assert_allclose(cdf(output, jnp.asarray(y)), twin.cdf(y), rtol=1e-6)
+        y = np.stack([y + i for i in range(case.likelihood.mean(output).size)], axis=-1)
+        y = y.reshape(len(y), *case.likelihood.mean_shape)
+        # Scales are held in single precision, which shows in the tails of narrow ones.
+        close = {"rtol": 1e-6, "atol": 1e-12}
+        np.testing.assert_allclose(cdf(output, jnp.asarray(y)), twin.cdf(y), **close)
         sf = jax.vmap(case.likelihood.sf, in_axes=(None, 0))
-        np.testing.assert_allclose(sf(output, jnp.asarray(y)), twin.sf(y), rtol=1e-5)
+        np.testing.assert_allclose(sf(output, jnp.asarray(y)), twin.sf(y), rtol=1e-5, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["Gaussian", "StudentT", "Poisson"])
+def ends_of(likelihood, output, tails):
+    """The lower and the upper ends of a predictive distribution of one draw."""
+    arrays, fixed = eqx.partition(likelihood, eqx.is_array)
+    draws = DrawnLikelihoods(jax.tree.map(lambda leaf: leaf[None], arrays), fixed)
+    outputs = output.reshape(1, -1)
+    return [
+        np.asarray(jax.jit(jax.vmap(lambda tail, end=end: end(draws, outputs, tail)[0]))(tails))
+        for end in (lower_end, upper_end)
+    ]
+
+
+# One of each way to look for them; those of real numbers are in the tests of predictions.
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("NegativeBinomial", "LogNormal", "Beta", "Independent"),
+        *(pytest.param(n, marks=pytest.mark.slow) for n in ("Gamma", "Gamma narrow", "Weibull")),
+    ],
+)
+def test_ends_of_intervals_are_scipys_quantiles(name):
+    """In single precision, and far out."""
+    case = CASES[name]
+    tails = np.array([0.4, 0.05, 1e-3])
+    shape = (3, *case.likelihood.mean_shape)
+    filled = jnp.asarray(np.broadcast_to(tails.reshape(-1, *[1] * (len(shape) - 1)), shape))
+    output = jnp.asarray(case.output, jnp.float32)
+    lower, upper = ends_of(case.likelihood, output, filled.astype(jnp.float32))
+    twin = case.twin(case.output)
+    for end, exact in ((lower, "ppf"), (upper, "isf")):
+        ones = getattr(twin, "twins", [twin])
+        expected = np.stack([getattr(one, exact)(tails) for one in ones], axis=-1).reshape(shape)
+        np.testing.assert_allclose(end, expected, rtol=2e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["Gaussian", "StudentT", "Poisson", "NegativeBinomial", "Weibull"])
 def test_what_lies_far_above_keeps_its_digits(name):
     """In single precision, where one minus the cdf is nothing."""
     case = CASES[name]
@@ -110,7 +257,7 @@ def test_what_lies_far_above_keeps_its_digits(name):
     y = np.array([4.0, 6.0, 40.0])
     tails = jax.vmap(case.likelihood.sf, in_axes=(None, 0))(output, jnp.asarray(y, jnp.float32))
     expected = case.twin(case.output).sf(y)
-    assert expected[-1] < 1e-7
+    assert expected[-1] < 1e-5
     # Less than the least number is none.
     np.testing.assert_allclose(tails, np.where(expected > 1e-38, expected, 0), rtol=2e-4)
 
@@ -129,7 +276,8 @@ def test_samples_follow_the_likelihood(name):
         errors = np.sqrt(expected * (1 - expected) / num)
         assert np.all(np.abs(counts / num - expected) < 4 * errors + 2 / num)
     else:
-        assert st.kstest(y, twin.cdf).pvalue > 1e-3
+        for column, one in zip(y.reshape(num, -1).T, getattr(twin, "twins", [twin]), strict=True):
+            assert st.kstest(column, one.cdf).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("build", [lk.Gaussian, lk.StudentT])
@@ -155,6 +303,17 @@ def test_impossible_targets_have_no_mass():
     assert lk.Poisson().log_prob(output, 1.5) == -np.inf
     assert lk.Poisson().log_prob(output, -1.0) == -np.inf
     assert lk.Categorical(3).log_prob(jnp.zeros(3, jnp.float32), 3) == -np.inf
+    for y in (-1.0, 1.5):
+        assert lk.NegativeBinomial().log_prob(output, y) == -np.inf
+    for kind in (lk.LogNormal, lk.Gamma, lk.Weibull, lk.Beta):
+        for y in (-1.0, 0.0):
+            assert kind().log_prob(output, y) == -np.inf
+            assert kind().cdf(output, y) == 0
+            assert kind().sf(output, y) == 1
+        # Rows that count for nothing must not spoil the gradient.
+        assert np.isfinite(jax.grad(kind().log_prob)(output, 0.0)).all()
+    assert lk.Beta().log_prob(output, 1.0) == -np.inf
+    assert lk.Beta().cdf(output, 2.0) == 1
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -162,7 +321,7 @@ def test_a_batch_is_refused(name):
     likelihood = CASES[name].likelihood
     outputs = jnp.zeros((4, likelihood.num_outputs), jnp.float32)
     with pytest.raises(ValueError, match=r"output of one example.*jax\.vmap"):
-        likelihood.log_prob(outputs, jnp.float32(0))
+        likelihood.log_prob(outputs, jnp.zeros(likelihood.target_shape, jnp.float32))
     with pytest.raises(ValueError, match=r"one target.*jax\.vmap"):
         likelihood.log_prob(outputs[0], jnp.zeros(4, jnp.float32))
 
@@ -179,6 +338,13 @@ def test_variance_is_infinite_for_two_degrees_of_freedom():
         (lambda: lk.StudentT(0.0), "dof must be positive"),
         (lambda: lk.Categorical(1), "two or more; got 1"),
         (lambda: lk.Categorical(3.0), "whole number of classes"),
+        (lambda: lk.Beta(0.05), "Beta: scale must lie above the floor"),
+        (lambda: lk.RightCensored(lk.Gaussian()), r"takes the likelihood of one time, Weibull\(\)"),
+        (lambda: lk.RightCensored(lk.Gamma()), "takes the likelihood of one time"),
+        (lambda: lk.RightCensored(lk.Independent(lk.Weibull(), 2)), "the likelihood of one time"),
+        (lambda: lk.censored_times([1.0, 0.0], [1, 1]), "number 1 is 0.0"),
+        (lambda: lk.censored_times([1.0, 2.0], [1, 2]), "observed must be True or False"),
+        (lambda: lk.censored_times([1.0, 2.0], [1]), r"shape \(2,\), and \(1,\) ends"),
     ],
 )
 def test_impossible_likelihoods_are_refused(build, reason):
@@ -196,9 +362,17 @@ def test_impossible_likelihoods_are_refused(build, reason):
         (lk.Bernoulli(), lambda rng: rng.integers(0, 2, 200)),
         (lk.Categorical(4), lambda rng: rng.choice(3, 200)),
         (lk.Poisson(), lambda rng: rng.poisson(3.0, 200)),
+        (lk.NegativeBinomial(), lambda rng: rng.negative_binomial(2.0, 0.3, 200)),
+        (lk.LogNormal(), lambda rng: rng.lognormal(1.0, 0.5, 200)),
+        (lk.Gamma(), lambda rng: rng.gamma(3.0, 2.0, 200)),
+        (lk.Weibull(), lambda rng: 3 * rng.weibull(2.0, 200)),
+        (lk.Beta(), lambda rng: rng.beta(3.0, 1.2, 200)),
     ],
-    ids=["Gaussian", "floor", "StudentT", "per input", "Bernoulli", "Categorical", "Poisson"],
-)
+    ids=[
+        "Gaussian", "floor", "StudentT", "per input", "Bernoulli", "Categorical", "Poisson",
+        "NegativeBinomial", "LogNormal", "Gamma", "Weibull", "Beta",
+    ],
+)  # fmt: skip
 def test_the_best_constant_is_found(likelihood, draw):
     """Against an optimiser over the output, and the noise scale where it is learned."""
     rng = np.random.default_rng(0)

@@ -117,6 +117,37 @@ def test_numbers_that_cannot_be_used_are_refused_by_name(regressor, classifier):
     )
 
 
+BOTH = np.stack([Y, -1000 * X[:, 0]], axis=1)
+
+
+def test_several_targets_are_one_fit():
+    fitted = ScaleMixRegressor(**QUICK).fit(X, BOTH)
+    mean, std = fitted.predict(X, return_std=True)
+    lower, upper = fitted.predict_interval(X)
+    assert mean.shape == std.shape == lower.shape == upper.shape == (60, 2)
+    assert fitted.score(X, BOTH) > 0.9
+    # One relevance for all of them.
+    assert fitted.relevance_.shape == (3,)
+    assert fitted.relevance_.argmax() == 0
+    # A single column is one target, as scikit-learn has it.
+    with pytest.warns(UserWarning, match="column-vector"):
+        column = ScaleMixRegressor(**QUICK).fit(X, Y[:, None])
+    assert column.predict(X).shape == (60,)
+
+
+@pytest.mark.slow
+def test_held_out_rows_calibrate_each_of_several_targets():
+    settings = QUICK | {"noise_floor": "auto", "num_trial_members": 1}
+    fitted = ScaleMixRegressor(**settings).fit(X, BOTH)
+    assert {trial.noise_floor for trial in fitted.trials_} == {1e-3, 0.1}
+    assert np.isfinite([trial.score for trial in fitted.trials_]).all()
+    assert fitted.posterior_.score_spread.shape == (2,)
+    lower, upper = fitted.predict_interval(X)
+    assert (lower < upper).all()
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_interval(X)[0], lower)
+
+
 def test_constructors_take_the_settings_of_a_recipe():
     settings = ScaleMixRegressor().get_params()
     own = {"bins", "random_state", "verbose"}
@@ -222,11 +253,6 @@ def test_bins_let_networks_bend_and_columns_stay_columns(regressor):
     binned.prune(X)
     assert binned.relevance_.shape == (3,)
     np.testing.assert_array_equal(regressor.encode(X), X)
-
-
-def test_several_targets_are_refused():
-    with pytest.raises(ValueError, match=r"one target a row, got the shape \(60, 2\)\. .*Multi"):
-        ScaleMixRegressor(**QUICK).fit(X, np.stack([Y, Y], axis=1))
 
 
 def test_pickles_predict_the_same_in_another_process(regressor, classifier, tmp_path):

@@ -102,6 +102,9 @@ def evaluate(
 ) -> dict[str, float]:
     """The figures of `MEASURES` that suit the target, by name.
 
+    Those of several targets are means over the targets, but for the log-likelihood, which is that
+    of all of them together.
+
     `classes` says whether the target is a class, and `key` draws the samples behind CRPS.
     """
     y = np.asarray(y)
@@ -115,15 +118,17 @@ def evaluate(
             "brier": metrics.brier(y, mean),
             "expected_calibration_error": metrics.expected_calibration_error(y, mean),
         }
+    if np.any(y < predictive.likelihood.support[0]):
+        # Some times were not observed to the end: how far off a prediction is, nobody knows.
+        return {"log_likelihood": log_likelihood}
     interval = predictive.interval(PROBABILITY)
     # As many samples as draws can share the compiled program of the draws.
     num_samples = max(predictive.num_draws, LEAST_SAMPLES)
-    rmse = metrics.rmse(y, mean)
-    spread = float(np.std(y))
+    errors, spread = np.mean((y - mean) ** 2, axis=0), np.var(y, axis=0)
     figures = {
-        "rmse": rmse,
+        "rmse": metrics.rmse(y, mean),
         "mae": metrics.mae(y, mean),
-        "r2": 1 - (rmse / spread) ** 2 if spread > 0 else np.nan,
+        "r2": float(np.mean(1 - errors / spread)) if np.all(spread > 0) else np.nan,
         "log_likelihood": log_likelihood,
         "crps": metrics.crps(y, predictive.sample(key, num_samples)),
         "coverage": metrics.interval_coverage(y, interval),
@@ -142,7 +147,7 @@ def shuffling_losses(
     The loss is the growth of the RMSE, or the fall of the accuracy; values a little below zero are
     chance. It shows what the network uses, whichever way it was fitted.
     """
-    classes = posterior.predict(x[:1]).mean.ndim == 2
+    classes = not posterior.model.likelihood.ordered
 
     def loss(inputs: np.ndarray) -> float:
         mean = posterior.predict(inputs).mean

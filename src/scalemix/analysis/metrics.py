@@ -1,7 +1,8 @@
 """How good predictions are: arrays in, one number out.
 
 Lower is better, except for `log_likelihood` and `accuracy`. `interval_coverage` is best near the
-probability of the interval.
+probability of the interval. Of several targets, `(rows, targets)`, each is measured by itself, and
+the mean is given.
 """
 
 from typing import Any
@@ -53,7 +54,7 @@ def rmse(y: Any, mean: Any) -> float:
     1.4142135623730951
     """
     y, mean = _pair(y, mean)
-    return float(np.sqrt(np.mean((y - mean) ** 2)))
+    return float(np.mean(np.sqrt(np.mean((y - mean) ** 2, axis=0))))
 
 
 def mae(y: Any, mean: Any) -> float:
@@ -136,7 +137,7 @@ def crps(y: Any, samples: Any) -> float:
     y : array_like
         The targets.
     samples : array_like
-        `Predictive.sample`, of the shape `(num, rows)`, with two samples or more.
+        `Predictive.sample`, of the shape `(num, *y.shape)`, with two samples or more.
 
     Returns
     -------
@@ -152,11 +153,12 @@ def crps(y: Any, samples: Any) -> float:
     num = len(samples)
     if num < 2 or samples.shape[1:] != y.shape:
         raise ValueError(
-            f"crps takes two samples or more for each row, (num, {len(y)}); got {samples.shape}."
+            f"crps takes two samples or more of the targets, (num, "
+            f"{', '.join(map(str, y.shape))}); got {samples.shape}."
         )
     # sum_{i<j} (x_j - x_i) of sorted values is sum_i (2 i - num + 1) x_i.
-    order = 2 * np.arange(num)[:, None] - num + 1
-    spread = 2 * np.sum(order * samples, axis=0) / (num * (num - 1))
+    order = 2 * np.arange(num) - num + 1
+    spread = 2 * np.tensordot(order, samples, axes=1) / (num * (num - 1))
     return float(np.mean(np.mean(np.abs(samples - y), axis=0) - 0.5 * spread))
 
 
@@ -213,7 +215,7 @@ def calibration_error(cdf_values: Any, num_levels: int = 19) -> float:
     Parameters
     ----------
     cdf_values : array_like
-        Each row's `Predictive.cdf` of its target; uniform where the predictive is calibrated.
+        `Predictive.cdf` of the targets; uniform where the predictive is calibrated.
     num_levels : int, default 19
         How many levels to compare, evenly spaced in (0, 1).
 
@@ -229,7 +231,7 @@ def calibration_error(cdf_values: Any, num_levels: int = 19) -> float:
     """
     values = np.asarray(cdf_values, float)
     levels = np.arange(1, num_levels + 1) / (num_levels + 1)
-    shares = np.mean(values[:, None] <= levels, axis=0)
+    shares = np.mean(values[..., None] <= levels, axis=0)
     return float(np.mean(np.abs(shares - levels)))
 
 

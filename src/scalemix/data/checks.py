@@ -153,25 +153,43 @@ def inputs_as_seen(
 
 def check_targets(y: Any, likelihood: Likelihood) -> np.ndarray:
     """Targets, one a row: counts and classes as whole numbers, all others in double precision."""
-    y = as_numbers("y", y, " Number the classes from 0.")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = y[:, 0]
-    if y.ndim != 1:
-        raise ValueError(
-            f"y must have one target a row, got the shape {y.shape}. Classes are whole numbers "
-            f"from 0, not one-hot."
-        )
+    y = _shape_targets(as_numbers("y", y, " Number the classes from 0."), likelihood)
     check_finite("y", y)
     if likelihood.continuous_units:
         return y.astype(np.float64)
     if not within(y, MOST_COUNTED):
-        row = int(np.argmax(np.abs(y.astype(np.float64)) > MOST_COUNTED))
+        marked = np.abs(y.astype(np.float64)) > MOST_COUNTED
         raise ValueError(
-            f"y is {y[row]} at row {row}: {type(likelihood).__name__} counts no further than "
-            f"{MOST_COUNTED:,}. Number classes from 0; take the logarithm of counts so large, and "
-            f"a likelihood of real numbers."
+            f"y is {y[marked][0]} at {first_place(marked)}: {likelihood.title} counts no further "
+            f"than {MOST_COUNTED:,}. Number classes from 0; take the logarithm of counts so large, "
+            f"and a likelihood of real numbers."
         )
     return y.astype(np.int32 if y.dtype.kind in "biu" else np.float64)
+
+
+def _shape_targets(y: np.ndarray, likelihood: Likelihood) -> np.ndarray:
+    """The targets in the likelihood's shape, or a `ValueError`; a column is as good as a vector."""
+    wanted = likelihood.target_shape
+    if y.ndim and y.shape[1:] in ((), (1,)) and wanted in ((), (1,)):
+        return y.reshape(len(y), *wanted)
+    if y.ndim and y.shape[1:] == wanted:
+        return y
+    if wanted:
+        raise ValueError(
+            f"y must have the shape (rows, {', '.join(map(str, wanted))}), since the likelihood is "
+            f"{likelihood.title}; got the shape {y.shape}."
+        )
+    several = ""
+    if y.ndim == 2 and likelihood.ordered:
+        num = y.shape[1]
+        several = (
+            f" For {num} targets a row use likelihoods.Independent({likelihood.title}(), {num}), "
+            f"and a network with {num * likelihood.num_outputs} outputs."
+        )
+    raise ValueError(
+        f"y must have one target a row, got the shape {y.shape}.{several} Classes are whole "
+        f"numbers from 0, not one-hot."
+    )
 
 
 def targets_as_seen(
@@ -184,10 +202,10 @@ def targets_as_seen(
     # Likelihoods take squares.
     most = float(np.sqrt(jnp.finfo(dtype).max))
     if not within(seen, most):
-        row = int(np.argmin(np.abs(seen) <= most))
-        number = row if rows is None else rows[row]
+        place = tuple(np.argwhere(~(np.abs(seen) <= most))[0])
+        number = place[0] if rows is None else rows[place[0]]
         raise ValueError(
-            f"y is {y[row]:g} at row {number}, and {seen[row]:.3g} as the likelihood sees it, "
+            f"y is {y[place]:g} at row {number}, and {seen[place]:.3g} as the likelihood sees it, "
             f"which in {np.dtype(dtype)} has no square. Divide y by a constant, or let `fit` "
             f"standardize it."
         )

@@ -62,14 +62,19 @@ def prepare(
     rows = np.flatnonzero(weight >= jnp.finfo(dtype).tiny)
     if len(rows) < len(y):
         x, y, weight = take_rows((x, y, weight), rows)
+    check_support(reader.likelihood, y, y, rows)
     real = reader.likelihood.continuous_units
     table = not are_several(x) and x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
     inputs = table and standardize is True
-    scaling = find_scaling(x, y, weight, inputs=inputs, targets=bool(standardize) and real)
+    scaling = find_scaling(
+        x, y, weight, inputs=inputs, targets=bool(standardize) and real,
+        positive=reader.likelihood.support[0] == 0,
+    )  # fmt: skip
     if inputs:
         _warn_of_frozen_readers(reader, x)
         _warn_of_lost_digits(x, scaling)
-    y = targets_as_seen(y, scaling, dtype, rows)
+    given, y = y, targets_as_seen(y, scaling, dtype, rows)
+    check_support(reader.likelihood, given, y, rows)
     if not real:
         _check_possible(reader, y, rows)
     return Data(inputs_as_seen(x, reader, scaling, rows), y, weight.astype(dtype)), scaling
@@ -105,6 +110,20 @@ def _warn_of_lost_digits(x: np.ndarray, scaling: Scaling) -> None:
             f"{scaling.x_scale[column]:g}, and comes in single precision, which goes in steps of "
             f"{steps[column]:g} there. Pass x as a NumPy array in double precision.",
             InputWarning,
+        )
+
+
+def check_support(
+    likelihood: Likelihood, given: np.ndarray, seen: np.ndarray, rows: np.ndarray
+) -> None:
+    """Raise `ValueError` for a target that cannot be, or that rounds to one that cannot be."""
+    place = np.argwhere(~likelihood.possible(seen))
+    if len(place):
+        low, high = likelihood.support
+        between = f"above {low:g}" if high == np.inf else f"strictly between {low:g} and {high:g}"
+        raise ValueError(
+            f"y is {given[tuple(place[0])]:g} at row {rows[place[0][0]]}: the targets of "
+            f"{likelihood.title} are {between}. Remove such rows, or choose another likelihood."
         )
 
 

@@ -21,8 +21,9 @@ class Scaling(NamedTuple):
 
     x_mean: np.ndarray
     x_scale: np.ndarray
-    y_mean: float
-    y_scale: float
+    y_mean: float | np.ndarray
+    """One number, or one for each of several targets."""
+    y_scale: float | np.ndarray
 
     def inputs(self, x: np.ndarray, dtype: Any = None) -> np.ndarray:
         """Inputs as the network sees them; infinite where the type cannot hold the number.
@@ -39,6 +40,14 @@ class Scaling(NamedTuple):
                 rows = slice(start, start + ROWS_AT_A_TIME)
                 seen[rows] = (x[rows].astype(np.float64) - self.x_mean) / self.x_scale
         return seen
+
+    def log_unit(self, has_density: np.ndarray) -> np.ndarray:
+        """What the log density of each row loses where its targets are in their own units.
+
+        `has_density` says of each target whether it has a density: a probability has no unit.
+        """
+        units = np.log(self.y_scale) * has_density
+        return units.sum(axis=tuple(range(1, units.ndim)))
 
     def targets(self, y: np.ndarray) -> np.ndarray:
         """Targets as the likelihood sees them; infinite beyond double precision."""
@@ -59,13 +68,30 @@ def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
 
 
 def find_scaling(
-    x: np.ndarray, y: np.ndarray, weight: np.ndarray, *, inputs: bool, targets: bool
+    x: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    *,
+    inputs: bool,
+    targets: bool,
+    positive: bool = False,
 ) -> Scaling:
-    """Weighted means and standard deviations; a column that does not vary keeps its unit."""
+    """Weighted means and standard deviations; a column that does not vary keeps its unit.
+
+    Targets that are `positive` are not shifted: their scale is their geometric mean.
+    """
     nothing = np.zeros(0), np.ones(0)
     x_mean, x_scale = _spread(x, weight) if inputs else nothing
-    y_mean, y_scale = _spread(y, weight) if targets else (0.0, 1.0)
-    return Scaling(x_mean, x_scale, float(y_mean), float(y_scale))
+    shape = y.shape[1:]
+    y_mean, y_scale = np.zeros(shape), np.ones(shape)
+    if targets and positive:
+        # The sign of a time says whether it was observed to the end.
+        y_scale = np.exp(np.average(np.log(np.abs(y)), axis=0, weights=weight))
+    elif targets:
+        y_mean, y_scale = _spread(y, weight)
+    if y.ndim == 1:
+        y_mean, y_scale = float(y_mean), float(y_scale)
+    return Scaling(x_mean, x_scale, y_mean, y_scale)
 
 
 class Moments:

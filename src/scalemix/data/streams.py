@@ -9,9 +9,10 @@ import numpy as np
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
+from scalemix.data.preparation import check_support
 from scalemix.data.reader import Reader
 from scalemix.data.rows import Inputs, are_several, num_rows, take_rows
-from scalemix.data.scaling import Moments, Scaling
+from scalemix.data.scaling import UNSCALED, Moments, Scaling
 from scalemix.data.values import check_weights
 
 
@@ -44,7 +45,7 @@ class BatchStream:
         self.once = iter(batches) is batches
         self.position = 0
         self.current: Iterator[Any] | None = None
-        self.scaling = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
+        self.scaling = UNSCALED
         self.ahead: list[RawBatch] = [self._next()]
         self.batch_size: int = len(self.ahead[0].y)
 
@@ -62,6 +63,8 @@ class BatchStream:
                 "be iterated over only once. Pass something that can be iterated over again, or "
                 "standardize=False and data that are scaled already."
             )
+        likelihood = self.reader.likelihood
+        positive = likelihood.support[0] == 0
         x_moments, y_moments, seen = Moments(), Moments(), 0
         table = inputs and not are_several(self.first.x) and self.first.x.ndim == 2
         table = table and self.first.x.dtype.kind == "f"
@@ -70,16 +73,24 @@ class BatchStream:
             seen += len(batch.y)
             if table:
                 x_moments.add(batch.x, batch.weight)
-            if self.reader.likelihood.continuous_units:
-                y_moments.add(batch.y, batch.weight)
+            if likelihood.continuous_units:
+                y_moments.add(np.log(np.abs(batch.y)) if positive else batch.y, batch.weight)
         if seen != self.num_rows:
             raise ValueError(
                 f"num_rows={self.num_rows}, and one pass over all batches has {seen} rows."
             )
         nothing = np.zeros(0), np.ones(0)
         x_mean, x_scale = x_moments.spread() if table else nothing
-        y_mean, y_scale = y_moments.spread() if y_moments.total else (0.0, 1.0)
-        self.scaling = Scaling(x_mean, x_scale, float(y_mean), float(y_scale))
+        shape = self.first.y.shape[1:]
+        y_mean, y_scale = (
+            y_moments.spread() if y_moments.total else (np.zeros(shape), np.ones(shape))
+        )
+        if positive and y_moments.total:
+            # Not shifted: the scale is the geometric mean.
+            y_mean, y_scale = np.zeros(shape), np.exp(y_mean)
+        if not shape:
+            y_mean, y_scale = float(y_mean), float(y_scale)
+        self.scaling = Scaling(x_mean, x_scale, y_mean, y_scale)
 
     def take(self, start: int, count: int) -> Data:
         """Batches from number `start` on, `(count, batch_size, ...)`, as the network sees them."""
@@ -138,6 +149,7 @@ class BatchStream:
             y = check_targets(_as_numpy(item[1]), self.reader.likelihood)
             if len(y) != num_rows(x) or not len(y):
                 raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
+            check_support(self.reader.likelihood, y, y, np.arange(len(y)))
             weight = check_weights(item[2] if len(item) == 3 else None, len(y))
         except ValueError as error:
             raise ValueError(f"Batch {number}: {error}") from None

@@ -13,7 +13,7 @@ from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.scales import have_maximum
-from scalemix.likelihoods import Categorical, Gaussian, Likelihood
+from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
 
@@ -77,14 +77,17 @@ def build_network(
     return networks.MLP(num_inputs, num_outputs, recipe.hidden, key=key)
 
 
-def build_likelihoods(recipe: RecipeSettings, num_classes: int | None) -> list[Likelihood]:
+def build_likelihoods(
+    recipe: RecipeSettings, num_classes: int | None, num_targets: int | None = None
+) -> list[Likelihood]:
     """The distributions of the target that are tried; only EM tries more than one."""
     if recipe.task == "classification":
         return [Categorical(num_classes or 2)]
     floor = recipe.noise_floor
+    each: list[Likelihood] = [Gaussian(floor=ONE_FLOOR if floor == "auto" else floor)]
     if recipe.inference == "em":
-        return noisy_likelihoods(FLOORS if floor == "auto" else (floor,))
-    return [Gaussian(floor=ONE_FLOOR if floor == "auto" else floor)]
+        each = noisy_likelihoods(FLOORS if floor == "auto" else (floor,))
+    return each if num_targets is None else [Independent(one, num_targets) for one in each]
 
 
 def build_method(recipe: RecipeSettings, num_rows: int) -> Any:

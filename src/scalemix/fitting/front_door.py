@@ -41,7 +41,8 @@ def fit(
     x : array_like
         The inputs, one example per row.
     y : array_like
-        The targets, one for each row of `x`.
+        The targets, one for each row of `x`; or several, `(rows, targets)`, if the likelihood is
+        `likelihoods.Independent`.
     method : NoiseTraining, VariationalEM or MCMC
         How to infer the weights.
     key : PRNGKey

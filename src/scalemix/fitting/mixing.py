@@ -26,14 +26,17 @@ def stacking_weights(log_probs: np.ndarray, weight: np.ndarray) -> np.ndarray:
 def crossed_cdf(log_prob: np.ndarray, cdf: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Each row's `cdf` under the mixture that the other rows choose, fold by fold.
 
+    `cdf` is (candidates, rows), or (candidates, rows, targets).
+
     Rows that chose the mixture lie better in it than new ones will: spreads measured on them are
     too small, and intervals too narrow by as much as several points of coverage.
     """
     folds = np.arange(len(weight)) % NUM_FOLDS
-    crossed = np.empty(len(weight))
+    crossed = np.empty(cdf.shape[1:])
     for fold in range(NUM_FOLDS):
         mine, others = folds == fold, folds != fold
-        crossed[mine] = stacking_weights(log_prob[:, others], weight[others]) @ cdf[:, mine]
+        shares = stacking_weights(log_prob[:, others], weight[others])
+        crossed[mine] = np.tensordot(shares, cdf[:, mine], axes=1)
     return crossed
 
 

@@ -209,13 +209,17 @@ class Recipe(RecipeSettings):
         """
         return building.build_network(self, num_inputs, num_outputs, key=key)
 
-    def build_likelihoods(self, num_classes: int | None) -> list[Likelihood]:
+    def build_likelihoods(
+        self, num_classes: int | None, num_targets: int | None = None
+    ) -> list[Likelihood]:
         """The distributions of the target that are tried; only EM tries more than one.
 
         Parameters
         ----------
         num_classes : int or None
             How many classes there are; `None` for a real target.
+        num_targets : int, optional
+            How many real targets each row has, if it has several.
 
         Returns
         -------
@@ -228,7 +232,7 @@ class Recipe(RecipeSettings):
         >>> [type(one).__name__ for one in Recipe().build_likelihoods(None)]
         ['StudentT', 'StudentT']
         """
-        return building.build_likelihoods(self, num_classes)
+        return building.build_likelihoods(self, num_classes, num_targets)
 
     def settings(self, num_rows: int) -> dict[str, Any]:
         """The settings that matter in a fit to so many rows, in values that JSON holds.
@@ -292,8 +296,9 @@ class Recipe(RecipeSettings):
         ----------
         x : array-like of shape (rows, columns)
             A table of numbers.
-        y : array-like of shape (rows,)
-            The target: real numbers, or classes as whole numbers from 0.
+        y : array-like of shape (rows,) or (rows, targets)
+            The target: real numbers, or classes as whole numbers from 0. Several real targets are
+            fitted by one network, each with its noise.
         key : PRNG key
             The source of all randomness.
         num_classes : int, optional
@@ -328,7 +333,10 @@ class Recipe(RecipeSettings):
         if self.task == "classification":
             num_classes = count_classes(y, num_classes)
         network_key, fit_key = jax.random.split(check_key(key, "key"))
-        likelihoods = self.build_likelihoods(num_classes)
+        num_targets = None
+        if self.task == "regression" and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            num_targets = np.shape(y)[1]
+        likelihoods = self.build_likelihoods(num_classes, num_targets)
         network = self.build_network(num_inputs, likelihoods[0].num_outputs, key=network_key)
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,
@@ -358,7 +366,7 @@ def _trial(candidate: Candidate, weight: float, score: float, num_members: int) 
     method: Any = candidate.method
     return Trial(
         temperature=method.temperature,
-        noise_floor=getattr(candidate.model.likelihood, "floor", None),
+        noise_floor=getattr(candidate.model.likelihood.innermost, "floor", None),
         weight=float(weight),
         score=float(score),
         num_members=int(num_members),

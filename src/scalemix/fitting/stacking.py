@@ -217,7 +217,7 @@ def fit_stacked_many(
     method = candidates[0][0].method
     shares = [np.full(len(options), 1 / len(options)) for options in candidates]
     scores = [np.full(len(options), np.nan) for options in candidates]
-    spreads = [1.0] * num
+    spreads: list[Any] = [1.0] * num
     if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
         total = method.common_steps([len(one.y) for one in data])
         trials = [
@@ -229,10 +229,11 @@ def fit_stacked_many(
                 trials, data, num_trial_members, held_out, trial_keys, split_keys,
                 _control(report, trial_file, resume),
             )  # fmt: skip
-        for i, (log_prob, cdf, weight) in enumerate(tried):
+        for i, (log_prob, cdf, y, weight) in enumerate(tried):
             shares[i] = stacking_weights(log_prob, weight)
-            scores[i] = np.average(log_prob, axis=1, weights=weight) - np.log(scalings[i].y_scale)
-            if candidates[i][0].model.likelihood.continuous_units:
+            units = scalings[i].log_unit(candidates[i][0].model.likelihood.has_density(y))
+            scores[i] = np.average(log_prob - units, axis=1, weights=weight)
+            if np.isfinite(cdf).all():
                 spreads[i] = score_spread(crossed_cdf(log_prob, cdf, weight), weight)
     counts = [apportion(share, num_members) for share in shares]
     jobs = [

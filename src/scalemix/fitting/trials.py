@@ -24,10 +24,14 @@ LEAST_TRIAL_STEPS = 4000
 
 
 class HeldOut(NamedTuple):
-    """What each candidate says of held-out rows, (candidates, rows), and the rows' weights."""
+    """What each candidate says of held-out rows, (candidates, rows), and the rows themselves.
+
+    Of several targets each has a cdf of its own: (candidates, rows, targets).
+    """
 
     log_prob: np.ndarray
     cdf: np.ndarray
+    y: np.ndarray
     weight: np.ndarray
 
 
@@ -57,7 +61,7 @@ def try_out(
     ]
     schedule = candidates[0][0].method.schedule(train)
     log_prob, cdf = (
-        values.reshape(len(values) // num_trial_members, num_trial_members, -1)
+        values.reshape(-1, num_trial_members, *values.shape[1:])
         for values in run_jobs(jobs, schedule, train, control=control).score_rows(
             held_out, NUM_SCORED
         )
@@ -68,7 +72,8 @@ def try_out(
     results, first = [], 0
     for i, options in enumerate(candidates):
         seen, mine = held_out.weight[i] > 0, slice(first, first + len(options))
-        results.append(HeldOut(log_prob[mine, seen], cdf[mine, seen], held_out.weight[i][seen]))
+        rows = held_out.y[i][seen], held_out.weight[i][seen]
+        results.append(HeldOut(log_prob[mine, seen], cdf[mine, seen], *rows))
         first += len(options)
     return results
 

@@ -1,6 +1,7 @@
 """What every likelihood gives."""
 
 import abc
+import math
 from typing import ClassVar
 
 import equinox as eqx
@@ -9,15 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
-from scalemix._parameters import Real, as_array, as_parameter, require
-
 
 class Likelihood(eqx.Module):
     """The distribution of one target given the network's output for one example.
 
     Methods take one output and one target; `jax.vmap` over both for many. An output may have the
     shape `()` where one number is needed. A class of one's own gives `num_outputs`, `log_prob`,
-    `mean`, `variance`, `cdf` and `sample`.
+    `mean`, `variance`, `cdf` and `sample`; and `target_shape` if a target is more than one number.
 
     Examples
     --------
@@ -36,7 +35,11 @@ class Likelihood(eqx.Module):
     discrete: ClassVar[bool] = False
     """Whether targets are whole numbers."""
     continuous_units: ClassVar[bool] = False
-    """Whether targets may be shifted and rescaled: real ones may, counts and classes may not."""
+    """Whether targets have a unit, and may be rescaled: counts, shares and classes may not."""
+    support: ClassVar[tuple[float, float]] = (-math.inf, math.inf)
+    """What targets lie between. Those with a unit are shifted, too, unless it ends at zero."""
+    ordered: ClassVar[bool] = True
+    """Whether targets have an order and distances: classes have none."""
 
     @property
     @abc.abstractmethod
@@ -44,13 +47,37 @@ class Likelihood(eqx.Module):
         """How many outputs the network must have."""
 
     @property
-    def mean_shape(self) -> tuple[int, ...]:
-        """The shape of `mean`: that of a number, or of one number for each class."""
+    def target_shape(self) -> tuple[int, ...]:
+        """The shape of one target: that of a number, unless there are several for each example."""
         return ()
+
+    @property
+    def mean_shape(self) -> tuple[int, ...]:
+        """The shape of `mean`: that of the target, or for classes one number for each of them."""
+        return self.target_shape
+
+    @property
+    def title(self) -> str:
+        """The name of the likelihood in a line of text."""
+        return type(self).__name__
+
+    @property
+    def innermost(self) -> "Likelihood":
+        """The likelihood of one number that this one is made of: itself, unless it wraps one."""
+        return self
 
     def in_words(self) -> str:
         """What the target is modelled as, for a report; the class where nothing is said."""
         return self.summary or type(self).__name__
+
+    def learnable(self) -> "Likelihood":
+        """Which leaves a fit adjusts: True at the fields in `learned`, and False elsewhere."""
+        nothing = jax.tree.map(lambda _: False, self)
+        return eqx.tree_at(
+            lambda part: [getattr(part, name) for name in self.learned],
+            nothing,
+            [True] * len(self.learned),
+        )
 
     @abc.abstractmethod
     def log_prob(self, output: Array, y: ArrayLike) -> Array:
@@ -76,9 +103,46 @@ class Likelihood(eqx.Module):
         """
         return 1 - self.cdf(output, y)
 
+    def log_sf(self, output: Array, y: ArrayLike) -> Array:
+        """The logarithm of `sf`, finite where `sf` itself is less than the least number.
+
+        Only likelihoods that `RightCensored` may wrap have it.
+        """
+        raise ValueError(f"{self.title} has no logarithm of its survival function.")
+
+    def possible(self, y: np.ndarray) -> np.ndarray:
+        """Whether each of these targets lies inside the support."""
+        return (y > self.support[0]) & (y < self.support[1])
+
+    def has_density(self, y: np.ndarray) -> np.ndarray:
+        """Whether the `log_prob` of each of these targets is a log density, which has a unit."""
+        return np.ones(np.shape(y), bool)
+
     @abc.abstractmethod
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         """A target."""
+
+    def log_probs(self, output: Array, y: ArrayLike) -> Array:
+        """The terms that `log_prob` is the sum of: one, or one for each of several targets."""
+        return self.log_prob(output, y)
+
+    def score(self, output: Array, y: ArrayLike) -> Array:
+        """Where in its distribution a target lies, in (0, 1), to calibrate intervals by.
+
+        It is the cdf of targets on a continuous scale, and not a number for others. It has the
+        shape of `log_probs`.
+        """
+        if self.discrete or not self.ordered:
+            return jnp.full_like(self.log_probs(output, y), jnp.nan)
+        return self.cdf(output, y)
+
+    def leverage(self, output: Array) -> Array:
+        """What makes the pull of a target on the network's mean the same whatever its noise.
+
+        It is the square of the noise scale where the network decides on it, and one elsewhere. It
+        has the shape of `log_probs`.
+        """
+        return jnp.ones((), output.dtype)
 
     def constant_log_prob(self, y: np.ndarray, weight: np.ndarray) -> float | None:
         """The mean log density of these targets under the best output that all rows share.
@@ -91,7 +155,7 @@ class Likelihood(eqx.Module):
         """The output of one example as a vector; `ValueError` for a batch of them."""
         if output.size != self.num_outputs or output.ndim > 1:
             raise ValueError(
-                f"{type(self).__name__} takes the output of one example, {self.num_outputs} "
+                f"{self.title} takes the output of one example, {self.num_outputs} "
                 f"number{'s' * (self.num_outputs > 1)}, got the shape {output.shape}. "
                 f"For a batch use jax.vmap(likelihood.log_prob)(outputs, y)."
             )
@@ -99,55 +163,16 @@ class Likelihood(eqx.Module):
 
     def target(self, y: ArrayLike) -> Array:
         """The target of one example; `ValueError` for a batch of them or a one-hot code."""
-        if jnp.ndim(y):
+        if jnp.shape(y) != self.target_shape:
+            what = "a number" if self.target_shape == () else f"of the shape {self.target_shape}"
             raise ValueError(
-                f"{type(self).__name__} takes one target, a number, got the shape {jnp.shape(y)}. "
+                f"{self.title} takes one target, {what}, got the shape {jnp.shape(y)}. "
                 f"For a batch use jax.vmap(likelihood.log_prob)(outputs, y)."
             )
         return jnp.asarray(y)
 
     def __repr__(self) -> str:
         return eqx.tree_pformat(self, short_arrays=False)
-
-
-class LocationScale(Likelihood):
-    """A real target around the network's first output, with noise of some scale.
-
-    The scale is one number that is learned, or with `per_input` the network's second output. Either
-    way it is `floor + softplus(raw)`, and cannot fall to the floor or below.
-    """
-
-    raw_scale: Array
-    floor: Real
-    per_input: bool = eqx.field(static=True)
-    learned: ClassVar[tuple[str, ...]] = ("raw_scale",)
-    continuous_units = True
-
-    @property
-    def num_outputs(self) -> int:
-        return 2 if self.per_input else 1
-
-    def in_words(self) -> str:
-        level = ", whose level the network says for each row" if self.per_input else ""
-        return super().in_words() + level
-
-    def scale(self, output: Array) -> Array:
-        """The noise scale for this output."""
-        raw = self.one(output)[1] if self.per_input else self.raw_scale.astype(output.dtype)
-        return self.floor + jax.nn.softplus(raw)
-
-    def mean(self, output: Array) -> Array:
-        return self.one(output)[0]
-
-
-def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:
-    """The number whose softplus, above the floor, is the scale."""
-    scale, floor = as_parameter(scale), as_parameter(floor)
-    require(floor >= 0, f"{name}: floor must not be negative, got {floor}.")
-    require(scale > floor, f"{name}: scale must lie above the floor, {floor}, got {scale}.")
-    above = as_array(scale) - floor
-    # Strongly typed: what training adjusts must not change its type on the way.
-    return jnp.asarray(above + jnp.log(-jnp.expm1(-above)), above.dtype)
 
 
 def entropy(shares: np.ndarray) -> float:

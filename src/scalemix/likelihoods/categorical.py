@@ -30,6 +30,7 @@ class Categorical(Likelihood):
 
     summary: ClassVar[str] = "a probability for each class"
     discrete = True
+    ordered = False
     num_classes: int = eqx.field(static=True)
 
     def __check_init__(self) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter
 from scalemix._special import log_normal
-from scalemix.likelihoods._base import LocationScale, raw_from_scale
+from scalemix.likelihoods._dispersed import LocationScale, raw_from_scale
 
 
 class Gaussian(LocationScale):

@@ -11,7 +11,7 @@ from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import log_gamma_half_step
-from scalemix.likelihoods._base import LocationScale, raw_from_scale
+from scalemix.likelihoods._dispersed import LocationScale, raw_from_scale
 
 # Enough for a comparison: each step roughly halves the distance to the maximum.
 CONSTANT_STEPS = 50

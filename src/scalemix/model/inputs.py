@@ -97,7 +97,7 @@ def check_outputs(network: PyTree, likelihood: Likelihood, example: PyTree) -> N
     needed = likelihood.num_outputs
     if shape != (needed,) and not (needed == 1 and shape == ()):
         raise ValueError(
-            f"{type(likelihood).__name__} needs {needed} output{'s' if needed > 1 else ''} from "
+            f"{likelihood.title} needs {needed} output{'s' if needed > 1 else ''} from "
             f"the network, which puts out the shape {shape} for one example of "
             f"{in_words(example)} (without a batch axis). Give the network out_size={needed}."
         )

@@ -444,11 +444,10 @@ class Model(eqx.Module):
         114
         """
         nothing = jax.tree.map(lambda _: False, self)
-        learned = self.likelihood.learned
         return eqx.tree_at(
-            lambda m: [m.network, *(getattr(m.likelihood, name) for name in learned)],
+            lambda m: (m.network, m.likelihood),
             nothing,
-            [learnable_leaves(self.network, self.frozen), *[True] * len(learned)],
+            (learnable_leaves(self.network, self.frozen), self.likelihood.learnable()),
         )
 
     def with_learned(self, learned: PyTree) -> "Model":
@@ -492,5 +491,5 @@ class Model(eqx.Module):
         network = self.network
         if isinstance(network, CalledNetwork):
             network = network.wrapped_network
-        network, likelihood = type(network).__name__, type(self.likelihood).__name__
+        network, likelihood = type(network).__name__, self.likelihood.title
         return f"Model({network}, {'/'.join(kinds)} on {len(self.sites)} sites, {likelihood})"

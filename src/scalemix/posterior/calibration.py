@@ -19,8 +19,13 @@ LARGEST_SCORE = 5.0
 ROWS_BELIEVED = 50
 
 
-def score_spread(cdf_values: np.ndarray, weight: np.ndarray) -> float:
-    """The root mean square of the targets' normal scores, from their `cdf`, shrunk towards one."""
+def score_spread(cdf_values: np.ndarray, weight: np.ndarray) -> float | np.ndarray:
+    """The root mean square of the targets' normal scores, from their `cdf`, shrunk towards one.
+
+    Of several targets, (rows, targets), each has its own.
+    """
+    if cdf_values.ndim > 1:
+        return np.array([score_spread(column, weight) for column in cdf_values.T])
     least, most = NORMAL.cdf(-LARGEST_SCORE), NORMAL.cdf(LARGEST_SCORE)
     squares = [NORMAL.inv_cdf(value) ** 2 for value in np.clip(cdf_values, least, most).tolist()]
     total = np.average(squares, weights=weight) * len(squares)

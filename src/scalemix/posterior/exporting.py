@@ -70,7 +70,11 @@ def _predict(posterior: Posterior, num_draws: int, key: Any, x: PyTree) -> dict[
     first = networks(places[0][0], places[1][0]).likelihood
     draws = DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True))
     mean, epistemic, aleatoric = jax.vmap(lambda out: moments(draws, out), in_axes=1)(outputs)
-    unit, middle = jnp.asarray(scaling.y_scale, mean.dtype), jnp.asarray(scaling.y_mean, mean.dtype)
+    # One number, or one for each of several targets.
+    unit, middle = (
+        jnp.broadcast_to(jnp.asarray(value, mean.dtype), mean.shape)
+        for value in (scaling.y_scale, scaling.y_mean)
+    )
     return {
         "mean": unit * mean + middle,
         "std": unit * jnp.sqrt(epistemic + aleatoric),

@@ -41,9 +41,9 @@ class Posterior(eqx.Module):
         How the fit went.
     key : PRNGKeyArray
         The key of predictions that are given none, so that these too can be repeated.
-    score_spread : float
+    score_spread : float or numpy.ndarray
         The spread of normal scores on held-out rows, by which intervals are calibrated; one where
-        no rows were held out.
+        no rows were held out. Of several targets each has its own.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Posterior(eqx.Module):
     scaling: Scaling
     history: History
     key: PRNGKeyArray
-    score_spread: float = 1.0
+    score_spread: float | np.ndarray = 1.0
 
     @property
     def model(self) -> Model:

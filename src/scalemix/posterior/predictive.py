@@ -27,8 +27,9 @@ class DrawSource(NamedTuple):
     networks: AnyNetworks
     scaling: Scaling
     key: PRNGKeyArray
-    score_spread: float = 1.0
-    """The spread of normal scores on held-out rows: see `scalemix.posterior.calibration`."""
+    score_spread: float | np.ndarray = 1.0
+    """The spread of normal scores on held-out rows, one for each of several targets: see
+    `scalemix.posterior.calibration`."""
 
 
 class Predictive:
@@ -37,12 +38,16 @@ class Predictive:
     `Posterior.predict` makes it. Nothing is computed before it is asked, and then in blocks of
     rows, so that memory is bounded. Results are in the units of the data that were fitted. For
     classes, `mean` and the three deviations have one entry for each row and class; everything else
-    has one entry for each row.
+    has one entry for each row. For several targets a row (`likelihoods.Independent`), `log_prob`
+    has one entry for each row, that of all its targets together; everything else has one entry for
+    each row and target.
 
     Attributes
     ----------
     num_draws : int
         How many draws of the network it averages over.
+    likelihood : Likelihood
+        The kind of distribution that a target has under one network.
     mean : numpy.ndarray
         The mean of the target; for classes, their probabilities.
     std : numpy.ndarray
@@ -72,7 +77,7 @@ class Predictive:
         # Without indices draws take one place after the other, so that all have their share.
         self._indices = jnp.arange(num_draws) if indices is None else indices
         self._source, self._x = source, x
-        self._likelihood = source.networks.model.likelihood
+        self.likelihood = source.networks.model.likelihood
         types = [part.dtype for part in jax.tree.leaves(x)]
         floats = [kind for kind in types if jnp.issubdtype(kind, jnp.floating)]
         self._float = floats[0] if floats else np.float32
@@ -115,7 +120,7 @@ class Predictive:
         Parameters
         ----------
         y : array_like
-            One target for each row, in the units of the data; classes are counted from 0.
+            The target of each row, in the units of the data; classes are counted from 0.
 
         Returns
         -------
@@ -127,8 +132,9 @@ class Predictive:
         >>> post.predict(x).log_prob(y).shape
         (40,)
         """
-        (value,) = self._stream(statistics.log_prob, self._targets(y))
-        return value - np.log(self._source.scaling.y_scale)
+        targets = self._targets(y)
+        (value,) = self._stream(statistics.log_prob, targets)
+        return value - self._source.scaling.log_unit(self.likelihood.has_density(targets))
 
     def cdf(self, y: Any) -> np.ndarray:
         """The probability of a target at or below `y`, at each row.
@@ -136,12 +142,12 @@ class Predictive:
         Parameters
         ----------
         y : array_like
-            One value for each row, in the units of the data.
+            One value for each target, in the units of the data.
 
         Returns
         -------
         numpy.ndarray
-            One probability for each row.
+            One probability for each value.
 
         Raises
         ------
@@ -215,13 +221,15 @@ class Predictive:
         """
         if not 0 < probability < 1:
             raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
-        tail = tail_probability(probability, self._source.score_spread)
+        spreads = np.asarray(self._source.score_spread)
+        tail = np.vectorize(tail_probability)(probability, spreads)
         return self._end(tail, upper=False), self._end(tail, upper=True)
 
-    def _end(self, tail: float, *, upper: bool) -> np.ndarray:
+    def _end(self, tail: float | np.ndarray, *, upper: bool) -> np.ndarray:
         """The value beyond which a target lies with this probability, above or below."""
         # Below the smallest number of the type, one tail cannot be told from another.
-        tails = np.full(len(self), max(tail, jnp.finfo(self._float).tiny), self._float)
+        tail = np.maximum(tail, jnp.finfo(self._float).tiny).astype(self._float)
+        tails = np.broadcast_to(tail, (len(self), *self.likelihood.mean_shape))
         end = statistics.upper_end if upper else statistics.lower_end
         return self._in_units(self._stream(end, tails)[0])
 
@@ -236,7 +244,8 @@ class Predictive:
         Returns
         -------
         numpy.ndarray
-            One error for each row. It is not the error of the predictive mean, which is smaller.
+            One error for each target. It is not the error of the predictive mean, which is
+            smaller.
 
         Raises
         ------
@@ -249,9 +258,12 @@ class Predictive:
         >>> bool((pred.absolute_error(y) >= abs(y - pred.mean) - 1e-5).all())
         True
         """
-        if self._likelihood.mean_shape:
+        if not self.likelihood.ordered:
             raise ValueError("Classes have no distances: there is no absolute error.")
-        errors = self._stream(statistics.absolute_error, self._targets(y))[0]
+        targets = self._targets(y)
+        if np.any(targets < self.likelihood.support[0]):
+            raise ValueError("A time that was not observed to the end has no error: y is below 0.")
+        errors = self._stream(statistics.absolute_error, targets)[0]
         return errors * self._source.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
@@ -271,7 +283,7 @@ class Predictive:
         Returns
         -------
         numpy.ndarray
-            Targets of the shape `(num, rows)`, in the units of the data.
+            Targets of the shape `(num, rows)`, or `(num, rows, targets)`, in the units of the data.
 
         Examples
         --------
@@ -288,20 +300,20 @@ class Predictive:
         rows = np.arange(len(self), dtype=np.uint32)
         (by_row,) = draws._stream(statistics.Sampler(target_key), rows)
         samples = np.moveaxis(by_row, 1, 0)
-        return self._in_units(samples) if self._likelihood.continuous_units else samples
+        return self._in_units(samples) if self.likelihood.continuous_units else samples
 
     def _in_units(self, values: np.ndarray) -> np.ndarray:
         """Targets as the likelihood sees them, in the units of the data."""
         return values * self._source.scaling.y_scale + self._source.scaling.y_mean
 
     def _targets(self, y: Any) -> np.ndarray:
-        y = check_targets(y, self._likelihood)
+        y = check_targets(y, self.likelihood)
         if len(y) != len(self):
             raise ValueError(f"y has {len(y)} rows, the prediction {len(self)}.")
         return targets_as_seen(y, self._source.scaling, self._float)
 
     def _stream(self, statistic: Callable[..., Any], *by_row: np.ndarray) -> tuple[np.ndarray, ...]:
         """A statistic of all draws' outputs at each row."""
-        num_outputs = self._likelihood.num_outputs
+        num_outputs = self.likelihood.num_outputs
         networks, key = self._source.networks, self._source.key
         return stream(statistic, networks, num_outputs, self._indices, key, self._x, *by_row)

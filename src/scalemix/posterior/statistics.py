@@ -19,6 +19,8 @@ MOST_STEPS = 80
 # Ends of distributions are looked for within sinh(FARTHEST) spreads of the mean, the square of
 # which single precision still holds.
 FARTHEST = 44.0
+# Where targets have a least value, ends are looked for in their logarithms or log-odds.
+FARTHEST_LOG = 80.0
 
 
 class DrawnLikelihoods(NamedTuple):
@@ -56,13 +58,13 @@ def log_prob(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
 
 def cdf(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
     """The probability of a target at or below y."""
-    return (jnp.mean(draws.each(lambda likelihood, out: likelihood.cdf(out, y), outputs)),)
+    return (jnp.mean(draws.each(lambda likelihood, out: likelihood.cdf(out, y), outputs), axis=0),)
 
 
 def absolute_error(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
     """`(1/S) sum_s |y - f_s(x)|`."""
     means = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
-    return (jnp.mean(jnp.abs(y.astype(outputs.dtype) - means)),)
+    return (jnp.mean(jnp.abs(y.astype(outputs.dtype)[None] - means), axis=0),)
 
 
 def lower_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Array]:
@@ -79,7 +81,7 @@ def upper_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Arr
     """The root of `sf(y) = tail`. A cdf near one has lost its digits in single precision."""
 
     def gap(y: Array) -> tuple[Array, Array]:
-        above = jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs))
+        above = jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs), axis=0)
         return tail - above, above > tail
 
     return _root(draws, outputs, gap)
@@ -95,18 +97,27 @@ is smaller than any number.
 
 def _root(draws: DrawnLikelihoods, outputs: Array, gap: Gap) -> tuple[Array]:
     """Where a function of the target that never falls ceases to be negative."""
-    mean, between, within = moments(draws, outputs)
-    spread = jnp.sqrt(between + within)
-    spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
-
-    # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
-    def at(u: Array) -> Array:
-        return mean + spread * jnp.sinh(u)
-
-    low, high = _enclose(lambda u: gap(at(u)), jnp.full_like(mean, FARTHEST))
+    at, farthest = _coordinate(draws, outputs)
+    low, high = _enclose(lambda u: gap(at(u)), farthest)
     if draws.kind.discrete:
         return (jnp.floor(at(high) + 1e-3),)
     return (at(0.5 * (low + high)),)
+
+
+def _coordinate(draws: DrawnLikelihoods, outputs: Array) -> tuple[Callable[[Array], Array], Array]:
+    """Targets as a function of a number in which their ends are near, and how far to look."""
+    mean, between, within = moments(draws, outputs)
+    lowest, highest = draws.kind.support
+    if lowest == 0 and highest == 1:
+        # Log-odds; the mean may have rounded to an end.
+        centre = jax.scipy.special.logit(jnp.clip(mean, 1e-30, 1 - jnp.finfo(mean.dtype).epsneg))
+        return lambda u: jax.nn.sigmoid(centre + u), jnp.full_like(mean, FARTHEST_LOG)
+    if lowest == 0:
+        return lambda u: mean * jnp.exp(u), jnp.full_like(mean, FARTHEST_LOG)
+    spread = jnp.sqrt(between + within)
+    spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
+    # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
+    return lambda u: mean + spread * jnp.sinh(u), jnp.full_like(mean, FARTHEST)
 
 
 class _Search(NamedTuple):
@@ -129,6 +140,8 @@ class _Search(NamedTuple):
 
 def _enclose(gap: Gap, farthest: Array) -> tuple[Array, Array]:
     """Two points next to each other: the last where the gap is negative, and the first where not.
+
+    All of it goes entry by entry, where there are several targets.
 
     Chandrupatla's method (1997): a step of inverse quadratic interpolation wherever three points
     say that it is safe, else a bisection. A smooth distribution takes one or two dozen evaluations,
@@ -163,13 +176,16 @@ def _enclose(gap: Gap, farthest: Array) -> tuple[Array, Array]:
             jax.tree.map(lambda one, other: jnp.where(same_side, one, other), *pair)
             for pair in ((search.opposite, search.latest), (search.latest, search.opposite))
         )
-        return _Search((x, fx), opposite, before, is_low, search.num_steps + 1)
+        moved = _Search((x, fx), opposite, before, is_low, search.num_steps + 1)
+        # Entries that have arrived stay where they are.
+        active = goes_on(search)
+        return jax.tree.map(lambda new, old: jnp.where(active, new, old), moved, search)
 
     ends = [(end, gap(end)[0]) for end in (-farthest, farthest)]
-    is_low = jnp.ones(farthest.shape, bool)
+    is_low, num_steps = jnp.ones(farthest.shape, bool), jnp.zeros(farthest.shape, jnp.int32)
     # There is no third point yet, so that `place` is no number and the first step a bisection.
-    first = _Search(ends[0], ends[1], ends[1], is_low, jnp.zeros((), jnp.int32))
-    last = jax.lax.while_loop(goes_on, step, first)
+    first = _Search(ends[0], ends[1], ends[1], is_low, num_steps)
+    last = jax.lax.while_loop(lambda search: jnp.any(goes_on(search)), step, first)
     a, b = last.latest[0], last.opposite[0]
     return jnp.minimum(a, b), jnp.maximum(a, b)
 

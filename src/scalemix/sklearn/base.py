@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import jax
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scalemix.data.bins import check_bins, find_edges, ramps
@@ -75,12 +75,14 @@ class ScaleMixEstimator(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _check(self, X: Any, y: Any, *, numeric: bool) -> tuple[np.ndarray, np.ndarray]:
-        """Table and target as arrays, by the rules of scikit-learn."""
+    def _check(
+        self, X: Any, y: Any, *, numeric: bool, several: bool = False
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Table and target, of which there may be `several`, by the rules of scikit-learn."""
         refuse_masked("X", X)
         refuse_masked("y", y)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric)
-        return X, y
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, multi_output=several)
+        return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
     def _fit(self, x: np.ndarray, y: np.ndarray, weight: Any, num_classes: int | None) -> None:
         recipe = Recipe(task=self.task, **{name: getattr(self, name) for name in RECIPE_SETTINGS})

@@ -12,7 +12,8 @@ from scalemix.sklearn.base import ScaleMixEstimator
 class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     """A Bayesian network for a real target: predictions with calibrated uncertainty.
 
-    Columns and target are standardised inside.
+    Columns and target are standardised inside. Several targets, `y` of the shape (rows, targets),
+    are fitted by one network, each with its noise. They then share one relevance of the columns.
 
     Parameters
     ----------
@@ -104,14 +105,14 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     task: ClassVar[Task] = "regression"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixRegressor":
-        """Fit the estimator to a table and a real target.
+        """Fit the estimator to a table and a real target, or several of them.
 
         Parameters
         ----------
         X : array-like of shape (rows, columns)
             A table of numbers.
-        y : array-like of shape (rows,)
-            The target.
+        y : array-like of shape (rows,) or (rows, targets)
+            The target, or several.
         sample_weight : float or array-like of shape (rows,), optional
             How many rows each row counts as. By default each counts once.
 
@@ -127,14 +128,13 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         >>> ScaleMixRegressor(**settings).fit(x, y).n_features_in_
         3
         """
-        shape = getattr(y, "shape", ())
-        if len(shape) == 2 and shape[1] > 1:
-            raise ValueError(
-                f"y should be a 1d array: one target a row, got the shape {shape}. For several "
-                f"targets use sklearn.multioutput.MultiOutputRegressor."
-            )
-        self._fit(*self._check(X, y, numeric=True), sample_weight, None)
+        self._fit(*self._check(X, y, numeric=True, several=True), sample_weight, None)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """The mean of each row's target.
@@ -148,7 +148,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
 
         Returns
         -------
-        ndarray of shape (rows,), or a pair of them
+        ndarray of shape (rows,) or (rows, targets), or a pair of them
             The means, or the means and the standard deviations.
 
         Examples
@@ -177,7 +177,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
 
         Returns
         -------
-        (ndarray of shape (rows,), ndarray of shape (rows,))
+        (ndarray, ndarray), each of shape (rows,) or (rows, targets)
             The lower and the upper ends.
 
         Examples

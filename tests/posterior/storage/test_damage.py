@@ -212,6 +212,10 @@ def structure(header):
     return header["structures"]["layers.0"]
 
 
+def several(header, num):
+    return {"class": "Independent", "likelihood": header["likelihood"], "num_targets": num}
+
+
 def tampered(saved, folder, change):
     header, arrays = copy.deepcopy(parts_of(saved[1]))
     arrays = dict(arrays)
@@ -247,6 +251,9 @@ def tampered(saved, folder, change):
             lambda h, a: h.update(likelihood={"class": "Categorical", "num_classes": 10**9}),
             "Categorical needs 1000000000 outputs",
         ),
+        (lambda h, a: h.update(likelihood=several(h, 10**9)), "one number for each member"),
+        (lambda h, a: h.update(likelihood=several(h, -1)), "one number for each member"),
+        (lambda h, a: h.update(likelihood=several(h, 1)), "entry 'y_mean' is 5.1"),
         (
             lambda h, a: structure(h).update({"class": "os.system"}),
             "names the structure 'os.system', which scalemix has not",
@@ -321,7 +328,8 @@ def test_nothing_is_imported_by_name():
         type(c.mixture).__name__: type(c.mixture) for c in CASES.values()
     } == classes.MIXTURE_CLASSES
     named = {name: getattr(likelihoods, name) for name in likelihoods.__all__}
-    assert {n: kind for n, kind in named.items() if n != "Likelihood"} == classes.LIKELIHOOD_CLASSES
+    kinds = {n: kind for n, kind in named.items() if isinstance(kind, type) and n != "Likelihood"}
+    assert kinds == classes.LIKELIHOOD_CLASSES
     assert {
         kind.__name__: kind
         for kind in (GaussianNetworks, NoisyNetworks, OneNetwork, SampledNetworks)

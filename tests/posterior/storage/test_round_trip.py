@@ -103,6 +103,17 @@ def test_every_structure(structure, path):
         (sx.likelihoods.Bernoulli(), "scalar"),
         (sx.likelihoods.Categorical(4), 4),
         (sx.likelihoods.Poisson(), 1),
+        (sx.likelihoods.NegativeBinomial(0.7), 1),
+        (sx.likelihoods.LogNormal(0.2, per_input=True), 2),
+        (sx.likelihoods.Gamma(0.2, floor=0.01), "scalar"),
+        (sx.likelihoods.Weibull(0.2), 1),
+        (sx.likelihoods.Beta(0.3), 1),
+        (sx.likelihoods.RightCensored(sx.likelihoods.Weibull(0.2)), 1),
+        (sx.likelihoods.Independent(sx.likelihoods.StudentT(3.3, 0.2), 2), 2),
+        (
+            sx.likelihoods.Independent(sx.likelihoods.RightCensored(sx.likelihoods.LogNormal()), 2),
+            2,
+        ),
     ],
 )
 def test_every_likelihood(likelihood, out_size, path):
@@ -111,7 +122,11 @@ def test_every_likelihood(likelihood, out_size, path):
         sx.Model(network, sx.ARD(sx.Gaussian(0.3)), likelihood),
         build(likelihood=likelihood, network=network),
     ):
-        loaded = round_trip(cases.posterior(OneNetwork(model)), path)
+        scaling, shape = cases.SCALING, likelihood.target_shape
+        if shape:
+            means, scales = np.linspace(-1.0, 3.3, *shape), np.linspace(0.3, 9.0, *shape)
+            scaling = scaling._replace(y_mean=means, y_scale=scales)
+        loaded = round_trip(cases.posterior(OneNetwork(model), scaling), path)
         assert type(loaded.model.likelihood) is type(likelihood)
 
 

@@ -17,6 +17,7 @@ def intervals(
     *,
     x: Any = None,
     probability: float = 0.9,
+    column: int | None = None,
     target: str = "target",
     input: str = "input",
     ax: "Axes | None" = None,
@@ -37,6 +38,8 @@ def intervals(
         order of their predictions.
     probability : float, default 0.9
         The probability of the intervals.
+    column : int, optional
+        Which of several targets a row to draw.
     target : str, default "target"
         What to call the target.
     input : str, default "input"
@@ -57,6 +60,13 @@ def intervals(
     'price'
     """
     mean, (lower, upper) = predictive.mean, predictive.interval(probability)
+    if column is not None:
+        mean, lower, upper = (part[:, column] for part in (mean, lower, upper))
+        y = None if y is None else np.asarray(y, float)[:, column]
+    if mean.ndim != 1:
+        raise ValueError(
+            f"There are {mean.shape[1]} targets a row: say which of them to draw, such as column=0."
+        )
     if x is None:
         order, where = np.argsort(mean, kind="stable"), np.arange(len(mean)) + 1.0
         xlabel = "rows, in the order of their predictions"

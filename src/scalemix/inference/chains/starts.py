@@ -16,8 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.data.batches import Data
-from scalemix.inference.chains.density import network_outputs, row_log_likelihoods
-from scalemix.likelihoods._base import LocationScale
+from scalemix.inference.chains.density import network_outputs
 from scalemix.model.unknowns import Unknowns
 from scalemix.networks.placing import put_weights
 
@@ -100,11 +99,12 @@ def _height(unknowns: Unknowns, data: Data, position: Array, bits: Array) -> Arr
     """
     model = unknowns.place(position, bits).model
     outputs = network_outputs(model, data)
-    values = row_log_likelihoods(model, outputs, data)
-    if isinstance(model.likelihood, LocationScale) and model.likelihood.per_input:
-        squares = jax.lax.stop_gradient(jax.vmap(model.likelihood.scale)(outputs)) ** 2
-        mean = jnp.sum(data.weight * squares) / jnp.sum(data.weight)
-        values = values * squares / mean
+    values = jax.vmap(model.likelihood.log_probs)(outputs, data.y)
+    leverage = jax.lax.stop_gradient(jax.vmap(model.likelihood.leverage)(outputs))
+    weight = data.weight.reshape(-1, *[1] * (values.ndim - 1))
+    mean = jnp.sum(weight * leverage, axis=0, keepdims=True) / jnp.sum(weight)
+    # Padding has weight zero, and zero times anything, finite or not, must be zero here.
+    values = jnp.where(weight > 0, values, 0.0) * weight * leverage / mean
     return jnp.sum(values) + unknowns.log_prior(position, bits)
 
 

@@ -22,7 +22,8 @@ class RowScores(NamedTuple):
     log_prob: Array
     """`log (1/S) sum_s p(y | x, W_s)`"""
     cdf: Array
-    """`(1/S) sum_s P(Y <= y | x, W_s)`. Not a number unless targets are real-valued."""
+    """`(1/S) sum_s P(Y <= y | x, W_s)`. Not a number unless targets are real-valued. Of several
+    targets each has its own."""
 
 
 def score_rows(
@@ -33,13 +34,10 @@ def score_rows(
     def one(x: Array, y: Array) -> RowScores:
         def under(key: PRNGKeyArray) -> tuple[Array, Array]:
             output = seed(network(key), side_key(key))(x)
-            log_prob = likelihood.log_prob(output, y)
-            if not likelihood.continuous_units:
-                return log_prob, jnp.full_like(log_prob, jnp.nan)
-            return log_prob, likelihood.cdf(output, y)
+            return likelihood.log_prob(output, y), likelihood.score(output, y)
 
         log_probs, cdfs = jax.vmap(under)(keys)
-        return RowScores(jax.nn.logsumexp(log_probs) - jnp.log(len(keys)), jnp.mean(cdfs))
+        return RowScores(jax.nn.logsumexp(log_probs) - jnp.log(len(keys)), jnp.mean(cdfs, axis=0))
 
     together = max(1, ROWS_TOGETHER // len(keys))
     return jax.lax.map(lambda row: one(*row), data[:2], batch_size=together)

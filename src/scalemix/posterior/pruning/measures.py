@@ -32,11 +32,17 @@ def _arrays(posterior: Posterior) -> list[Any]:
 
 
 def mean_change(before: Predictive, after: Predictive) -> float:
-    """The largest change of the predictive mean, in units of its spread over the rows."""
-    change = np.abs(after.mean - before.mean).max()
-    spread = np.std(before.mean, axis=0).max()
+    """The largest change of the predictive mean, in units of its spread over the rows.
+
+    Several targets have each a unit of their own, and classes have one together.
+    """
+    change = np.abs(after.mean - before.mean).max(axis=0)
+    spread, doubt = np.std(before.mean, axis=0), np.mean(before.std, axis=0)
+    if not before.likelihood.ordered:
+        change, spread = change.max(axis=-1), spread.max(axis=-1)
+        doubt = doubt.mean(axis=-1)
     # Predictions that do not vary have no spread: their change is compared with their doubt.
-    return float(change / (spread if spread > 0 else np.mean(before.std)))
+    return float(np.max(change / np.where(spread > 0, spread, doubt)))
 
 
 def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:

@@ -52,8 +52,8 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
         "scaling": {
             "x_mean": arrays.put("scaling.x_mean", scaling.x_mean),
             "x_scale": arrays.put("scaling.x_scale", scaling.x_scale),
-            "y_mean": float(scaling.y_mean),
-            "y_scale": float(scaling.y_scale),
+            "y_mean": np.asarray(scaling.y_mean).tolist(),
+            "y_scale": np.asarray(scaling.y_scale).tolist(),
         },
         "history": {
             name: arrays.put(f"history.{name}", part) for name, part in history._asdict().items()
@@ -62,7 +62,7 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
             "generator": str(jax.random.key_impl(key)),
             "data": np.asarray(jax.random.key_data(key)).tolist(),
         },
-        "score_spread": float(posterior.score_spread),
+        "score_spread": np.asarray(posterior.score_spread).tolist(),
     }
     return Packed(header, arrays.by_name)
 

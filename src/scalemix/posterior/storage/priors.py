@@ -51,7 +51,7 @@ def encode(part: Structure | ScaleMixture | Base | Likelihood) -> dict[str, Any]
 
 
 def _encode_value(value: Any) -> Any:
-    if isinstance(value, ScaleMixture | Base):
+    if isinstance(value, ScaleMixture | Base | Likelihood):
         return encode(value)
     if value is None or isinstance(value, bool | int | str):
         return value
@@ -86,14 +86,23 @@ def decode_structure(description: Any, lead: tuple[int, ...]) -> Structure:
     return kind(**values)
 
 
-def decode_likelihood(description: Any, lead: tuple[int, ...]) -> Likelihood:
-    """The likelihood that was encoded, with what was learned in it."""
+def decode_likelihood(
+    description: Any, lead: tuple[int, ...], each: tuple[int, ...] = ()
+) -> Likelihood:
+    """The likelihood that was encoded, with what was learned in it.
+
+    `each` is the shape of what one member learned: it has one entry for each of several targets.
+    """
     kind, fields = _lookup(description, LIKELIHOOD_CLASSES, "likelihood")
     static = {f.name for f in dataclasses.fields(kind) if f.metadata.get("static")}
-    values = {
-        name: take(fields, name, (bool, int)) if name in static else _parameter(value, name, lead)
-        for name, value in fields.items()
-    }
+    values: dict[str, Any] = {name: take(fields, name, (bool, int)) for name in static}
+    for name, value in fields.items():
+        if name == "likelihood":
+            num = values.get("num_targets")
+            values[name] = decode_likelihood(value, lead, each if num is None else (*each, num))
+        elif name not in static:
+            shape = (*lead, *each) if name in kind.learned else lead
+            values[name] = _parameter(value, name, shape)
     learned = {name: values.pop(name) for name in kind.learned}
     if learned:
         # The file does not hold where learning started; any value above the floor will do.
@@ -124,7 +133,7 @@ def _lookup(description: Any, table: dict[str, type], what: str) -> tuple[type, 
     return kind, fields
 
 
-def _parameter(value: Any, name: str, lead: tuple[int, ...]) -> float | Array:
+def _parameter(value: Any, name: str, shape: tuple[int, ...]) -> float | Array:
     if not isinstance(value, dict):
         return _decode_number(value, name)
     dtype, numbers = take(value, "dtype", str), take(value, "values", (list, int, float, str))
@@ -132,13 +141,13 @@ def _parameter(value: Any, name: str, lead: tuple[int, ...]) -> float | Array:
         raise ValueError(f"the parameter {name!r} is of the type {dtype[:20]!r}.")
     flat = numbers if isinstance(numbers, list) else [numbers]
     wide = np.array([_decode_number(number, name) for number in flat], np.float64)
-    if (wide.shape if isinstance(numbers, list) else ()) != lead:
+    if isinstance(numbers, list) != bool(shape) or wide.size != math.prod(shape):
         raise ValueError(f"the parameter {name!r} has not one number for each member.")
     with np.errstate(over="ignore"):
         exact = wide.astype(jnp.dtype(dtype))
     if not np.array_equal(exact.astype(np.float64), wide, equal_nan=True):
         raise ValueError(f"the parameter {name!r} holds a number that no {dtype} is.")
-    return to_jax(exact.reshape(lead), name)
+    return to_jax(exact.reshape(shape), name)
 
 
 def _decode_number(value: Any, name: str) -> float:

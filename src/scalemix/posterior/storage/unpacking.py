@@ -65,10 +65,10 @@ def unpack(
     networks = kind.from_arrays(model, parts, lead)
     posterior = Posterior(
         Ensemble(networks, lead[0]) if lead else networks,
-        _read_scaling(take(header, "scaling", dict), by_name),
+        _read_scaling(take(header, "scaling", dict), by_name, model.likelihood.target_shape),
         _read_history(take(header, "history", dict), by_name, lead),
         _read_key(take(header, "key", dict)),
-        _read_spread(header),
+        _read_spread(header, model.likelihood.target_shape),
     )
     networks.check_history(posterior.history, lead)
     _check_scaling(posterior)
@@ -92,14 +92,26 @@ def read_lead(header: dict[str, Any]) -> tuple[int, ...]:
     return () if num is None else (num,)
 
 
-def _read_scaling(entry: dict[str, Any], arrays: FileArrays) -> Scaling:
+def _read_scaling(entry: dict[str, Any], arrays: FileArrays, shape: tuple[int, ...]) -> Scaling:
     x_mean, x_scale = (arrays.array(take(entry, name, str)) for name in ("x_mean", "x_scale"))
-    y_mean, y_scale = (float(take(entry, name, (int, float))) for name in ("y_mean", "y_scale"))
-    values = np.concatenate([x_mean.reshape(-1), x_scale.reshape(-1), [y_mean, y_scale]])
+    y_mean, y_scale = (_by_target(entry, name, shape) for name in ("y_mean", "y_scale"))
+    values = np.concatenate([np.ravel(part) for part in (x_mean, x_scale, y_mean, y_scale)])
+    scales = np.concatenate([np.ravel(part) for part in (x_scale, y_scale)])
     fits = x_mean.ndim == 1 and x_mean.shape == x_scale.shape
-    if not (fits and np.isfinite(values).all() and y_scale > 0 and (x_scale > 0).all()):
+    if not (fits and np.isfinite(values).all() and (scales > 0).all()):
         raise ValueError("the means and scales of its data are none.")
     return Scaling(x_mean, x_scale, y_mean, y_scale)
+
+
+def _by_target(entry: dict[str, Any], name: str, shape: tuple[int, ...]) -> float | np.ndarray:
+    """A number, or an array with one for each of several targets."""
+    numbers = take(entry, name, list if shape else (int, float))
+    if not shape:
+        return float(numbers)
+    plain = all(type(number) in (int, float) for number in numbers)
+    if not plain or np.shape(numbers) != shape:
+        raise ValueError(f"its {name} has not one number for each of {shape[0]} targets.")
+    return np.array(numbers, np.float64)
 
 
 def _check_scaling(posterior: Posterior) -> None:
@@ -123,12 +135,14 @@ def _read_history(entry: dict[str, Any], arrays: FileArrays, lead: tuple[int, ..
     return history
 
 
-def _read_spread(header: dict[str, Any]) -> float:
-    # Files of earlier versions have none.
-    spread = take({"score_spread": 1.0, **header}, "score_spread", (int, float))
-    if not 0 < spread < math.inf:
+def _read_spread(header: dict[str, Any], shape: tuple[int, ...]) -> float | np.ndarray:
+    # Files of earlier versions have none. One number is that of all targets.
+    entry = {"score_spread": 1.0, **header}
+    several = isinstance(entry["score_spread"], list)
+    spread = _by_target(entry, "score_spread", shape if several else ())
+    if not np.all((np.asarray(spread) > 0) & (np.asarray(spread) < math.inf)):
         raise ValueError(f"its score_spread is {spread}, which is no positive number.")
-    return float(spread)
+    return spread
 
 
 def _read_key(entry: dict[str, Any]) -> PRNGKeyArray:

@@ -1,0 +1,60 @@
+"""Noise of some scale, which is learned or decided by the network."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike
+
+from scalemix._parameters import Real, as_array, as_parameter, require
+from scalemix.likelihoods._base import Likelihood
+
+
+class Dispersed(Likelihood):
+    """A target around what the network's first output says, with noise of some scale.
+
+    The scale is one number that is learned, or with `per_input` the network's second output. Either
+    way it is `floor + softplus(raw)`, and cannot fall to the floor or below. What it measures, each
+    likelihood says.
+    """
+
+    raw_scale: Array
+    floor: Real
+    per_input: bool = eqx.field(static=True)
+    learned: ClassVar[tuple[str, ...]] = ("raw_scale",)
+
+    @property
+    def num_outputs(self) -> int:
+        return 2 if self.per_input else 1
+
+    def in_words(self) -> str:
+        level = ", whose level the network says for each row" if self.per_input else ""
+        return super().in_words() + level
+
+    def scale(self, output: Array) -> Array:
+        """The noise scale for this output."""
+        raw = self.one(output)[1] if self.per_input else self.raw_scale.astype(output.dtype)
+        return self.floor + jax.nn.softplus(raw)
+
+    def leverage(self, output: Array) -> Array:
+        return self.scale(output) ** 2 if self.per_input else super().leverage(output)
+
+
+class LocationScale(Dispersed):
+    """A real target around the network's first output."""
+
+    continuous_units = True
+
+    def mean(self, output: Array) -> Array:
+        return self.one(output)[0]
+
+
+def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:
+    """The number whose softplus, above the floor, is the scale."""
+    scale, floor = as_parameter(scale), as_parameter(floor)
+    require(floor >= 0, f"{name}: floor must not be negative, got {floor}.")
+    require(scale > floor, f"{name}: scale must lie above the floor, {floor}, got {scale}.")
+    above = as_array(scale) - floor
+    # Strongly typed: what training adjusts must not change its type on the way.
+    return jnp.asarray(above + jnp.log(-jnp.expm1(-above)), above.dtype)
