@@ -8,12 +8,13 @@ from pathlib import Path
 # Nearly all the time of the tests went into compiling programs that then run for moments. Without
 # optimisation, in one piece, and with XLA's older emitters, that takes a third of it. Flags of
 # one's own count instead: `make test-all` sets none, so that what users run is tested too.
-# Processes that tests start inherit the flags.
-FLAGS = "--xla_backend_optimization_level=0"
+# Processes that tests start inherit the settings.
+FLAGS = "--xla_backend_optimization_level=1"
 if version("jaxlib") < "0.11":
     # Later ones abort at a flag that they no longer know.
     FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-os.environ.setdefault("XLA_FLAGS", FLAGS)
+if "XLA_FLAGS" not in os.environ:
+    os.environ |= {"XLA_FLAGS": FLAGS, "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
 
 import jax  # noqa: E402
 import pytest  # noqa: E402
@@ -24,6 +25,15 @@ gc.set_threshold(50_000, 20, 20)
 # The cheapest filter of silent broadcasting and widening.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture
+def optimised():
+    """For what would run longer unoptimised than it takes to optimise a little."""
+    before = jax.config.read("jax_disable_most_optimizations")
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", before)
 
 
 @pytest.fixture
