@@ -66,10 +66,11 @@ class _ChainsRun(Run[ChainsMemory]):
         find_starts: Callable[[], PyTree] | None,
     ):
         self.method, self.num_steps, self.chunk_steps = method, method.num_steps, method.chunk_steps
+        self.stepping = method.stepping
         sets = np.arange(len(num_rows))
         self.identity = SideBySide(method, models), data, None, num_rows, sets, keys
         self.arrays, self.static = eqx.partition(models, eqx.is_array)
-        self.data, self.find_starts = jax.tree.map(jnp.asarray, data), find_starts
+        self.data, self.find_starts = jax.device_put(data), find_starts
         self.num_data = float(np.asarray(data.weight).sum(axis=1).mean())
         start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         of_chains = jax.vmap(lambda key: jax.random.split(key, method.num_chains))
@@ -113,7 +114,7 @@ class _ChainsRun(Run[ChainsMemory]):
         end = method.num_warmup if warming else method.num_steps
         count = min(method.chunk_length, end - done)
         state, positions, bits, transitions = _run_chunk(
-            method, self.static, self.arrays, self.data, memory.state, self.step_keys,
+            self.stepping, self.static, self.arrays, self.data, memory.state, self.step_keys,
             jnp.int32(done), jnp.int32(count),
         )  # fmt: skip
         if not warming:
