@@ -44,21 +44,23 @@ class Chunks:
         self.static: PyTree = static
         self.schedule = schedule
         self.sets_on_host = sets
-        self.sets: Array = jnp.asarray(sets, jnp.int32)
+        # Arrays are put on the device and not made by `asarray`, which compiles a program for every
+        # shape.
+        self.sets: Array = jax.device_put(sets.astype(np.int32))
         self.rows_on_host: list[int] = [int(num_rows[which]) for which in sets]
         # In double precision, or the mean weight would not be one where all weights are.
         num_data = data.weight.sum(axis=1, dtype=np.float64)
         size = schedule.batch_size
         totals = num_data if size is None else num_data * size / num_rows
         dtype = data.weight.dtype
-        self.num_data: Array = jnp.asarray(num_data[sets].astype(dtype))
-        self.totals: Array = jnp.asarray(totals[sets].astype(dtype))
-        self.num_rows: Array = jnp.asarray(num_rows[sets], jnp.int32)
+        self.num_data: Array = jax.device_put(num_data[sets].astype(dtype))
+        self.totals: Array = jax.device_put(totals[sets].astype(dtype))
+        self.num_rows: Array = jax.device_put(num_rows[sets].astype(np.int32))
         self.longest: int = data.weight.shape[1]
         order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
         self.order_keys: PRNGKeyArray = order_keys
         self.step_keys: PRNGKeyArray = jax.vmap(noise_key)(step_keys)
-        self.data: Data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
+        self.data: Data = data if schedule.stream else jax.device_put(data)
         self.orders: tuple[list[int], Array] | None = None
 
     def run(self, state: PyTree, start: int, count: int) -> Chunk:
@@ -79,10 +81,10 @@ class Chunks:
         epochs = [start * size // n for n in self.rows_on_host]
         if self.orders is None or self.orders[0] != epochs:
             reach = steps * size // min(self.rows_on_host) + 2
-            first = jnp.asarray(epochs, jnp.int32)
+            first = jax.device_put(np.array(epochs, np.int32))
             orders = programs.visits_of(self.order_keys, self.num_rows, first, self.longest, reach)
             self.orders = epochs, orders
-        places = jnp.asarray([start * size % n for n in self.rows_on_host], jnp.int32)
+        places = jax.device_put(np.array([start * size % n for n in self.rows_on_host], np.int32))
         rows = programs.rows_of(self.orders[1], places, self.num_rows, steps, size)
         if not self.schedule.stream:
             return self.data, rows
@@ -90,11 +92,11 @@ class Chunks:
         on_host = np.asarray(rows)
         pairs = list(zip(self.sets_on_host, on_host, strict=True))
         gathered = [np.stack([a[which][chosen] for which, chosen in pairs]) for a in self.data]
-        return Data(*map(jnp.asarray, gathered)), None
+        return Data(*map(jax.device_put, gathered)), None
 
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out rows, under the same noise every time."""
-        held_out = jax.tree.map(jnp.asarray, held_out)
+        held_out = jax.device_put(held_out)
         values = programs.log_probs(
             self.static, state, self.arrays, held_out, self.sets, self.step_keys
         )

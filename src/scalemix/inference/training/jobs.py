@@ -55,7 +55,7 @@ def restart(model: Model, key: PRNGKeyArray) -> Model:
 
     def reorder(leaf: Any) -> Any:
         values = np.asarray(leaf)
-        return jnp.asarray(rng.permutation(values.reshape(-1)).reshape(values.shape))
+        return jax.device_put(rng.permutation(values.reshape(-1)).reshape(values.shape))
 
     learned, fixed = eqx.partition(model.network, model.learnable().network)
     network = eqx.combine(jax.tree.map(reorder, learned), fixed)

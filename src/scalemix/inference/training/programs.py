@@ -105,10 +105,10 @@ def held_out_scores(
 ) -> RowScores:
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
     arrays, static = eqx.partition(starts, eqx.is_array)
-    held_out = jax.tree.map(jnp.asarray, held_out)
+    held_out = jax.device_put(held_out)
     # Beside the keys that the run made of the same ones.
     keys = jax.vmap(lambda key: noise_key(side_key(key)))(keys)
-    scores = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
+    scores = score_rows(static, state, arrays, held_out, jax.device_put(sets), keys, num_draws)
     return jax.tree.map(lambda values: np.asarray(values, np.float64), scores)
 
 

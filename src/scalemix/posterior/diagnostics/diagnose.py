@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array
 
@@ -90,4 +90,4 @@ def diagnose(posterior: Posterior, x: Any = None) -> Diagnostics:
 
 def _as_seen(posterior: Posterior, x: Any) -> Array:
     model = posterior.model
-    return jnp.asarray(inputs_as_seen(check_inputs(x, model), model, posterior.scaling))
+    return jax.device_put(inputs_as_seen(check_inputs(x, model), model, posterior.scaling))
