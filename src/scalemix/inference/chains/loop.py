@@ -72,9 +72,7 @@ class _ChainsRun(Run[ChainsMemory]):
         self.arrays, self.static = eqx.partition(models, eqx.is_array)
         self.data, self.find_starts = jax.device_put(data), find_starts
         self.num_data = float(np.asarray(data.weight).sum(axis=1).mean())
-        start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        of_chains = jax.vmap(lambda key: jax.random.split(key, method.num_chains))
-        self.start_keys, self.step_keys = of_chains(start_keys), of_chains(step_keys)
+        self.start_keys, self.step_keys = _split_keys(keys, method.num_chains)
 
     def fingerprint(self) -> dict[str, str]:
         return fingerprint(*self.identity)
@@ -128,6 +126,14 @@ class _ChainsRun(Run[ChainsMemory]):
     def objective(self, memory: ChainsMemory) -> float:
         last = memory.transitions.log_density[..., int(memory.done) - 1]
         return float(last.mean() / self.num_data)
+
+
+@eqx.filter_jit
+def _split_keys(keys: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """For each chain of each fit, a key for its start and one for its steps."""
+    start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+    of_chains = jax.vmap(lambda key: jax.random.split(key, num_chains))
+    return of_chains(start_keys), of_chains(step_keys)
 
 
 @eqx.filter_jit

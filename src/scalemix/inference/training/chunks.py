@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._random import noise_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
-from scalemix.inference.training.scoring import weighted_mean
 
 
 class Chunk(NamedTuple):
@@ -57,9 +55,9 @@ class Chunks:
         self.totals: Array = jax.device_put(totals[sets].astype(dtype))
         self.num_rows: Array = jax.device_put(num_rows[sets].astype(np.int32))
         self.longest: int = data.weight.shape[1]
-        order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        self.order_keys: PRNGKeyArray = order_keys
-        self.step_keys: PRNGKeyArray = jax.vmap(noise_key)(step_keys)
+        self.order_keys: PRNGKeyArray
+        self.step_keys: PRNGKeyArray
+        self.order_keys, self.step_keys = programs.split_keys(keys)
         self.data: Data = data if schedule.stream else jax.device_put(data)
         self.orders: tuple[list[int], Array] | None = None
 
@@ -97,11 +95,10 @@ class Chunks:
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out rows, under the same noise every time."""
         held_out = jax.device_put(held_out)
-        values = programs.log_probs(
+        means = programs.mean_log_probs(
             self.static, state, self.arrays, held_out, self.sets, self.step_keys
         )
-        weights = held_out.weight[self.sets]
-        return np.asarray(jax.vmap(weighted_mean)(values, weights), float)
+        return np.asarray(means, float)
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""

@@ -342,5 +342,11 @@ class VariationalEM(Training):
         }
 
     def networks(self, state: EMState, model: Model) -> GaussianNetworks:
-        deviations = {name: jnp.exp(value) for name, value in state.log_deviations.items()}
+        deviations = _exp(state.log_deviations)
         return GaussianNetworks(model.with_learned(state.learned), deviations, state.variances)
+
+
+@jax.jit
+def _exp(values: PyTree) -> PyTree:
+    """The exponentials of all arrays, as one program."""
+    return jax.tree.map(jnp.exp, values)

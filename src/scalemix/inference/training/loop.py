@@ -160,11 +160,18 @@ def _keep_best(memory: TrainingMemory, score: np.ndarray, patience: int) -> Trai
     # A model that has run out of patience keeps what it has while the others go on.
     better = (score > memory.best_score) & (memory.stale < patience)
 
-    def choose(new: Array, old: Array) -> Array:
-        return jnp.where(better.reshape((-1,) + (1,) * (jnp.ndim(new) - 1)), new, old)
-
     return memory._replace(
-        best=jax.tree.map(choose, memory.state, memory.best),
+        best=_choose(better, memory.state, memory.best),
         best_score=np.where(better, score, memory.best_score),
         stale=np.where(better, 0, memory.stale + 1),
     )
+
+
+@jax.jit
+def _choose(better: Array, new: PyTree, old: PyTree) -> PyTree:
+    """The new state of models that are better, and the old one of the others."""
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(better.reshape((-1,) + (1,) * (jnp.ndim(new) - 1)), new, old)
+
+    return jax.tree.map(choose, new, old)
