@@ -2,6 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.installed
+# Whole files go to a worker, so that tests share fits and compiled programs, in the order of
+# tests/conftest.py.
+WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers clean
@@ -11,11 +14,11 @@ demo: $(STAMP)
 	$(BIN)/scalemix demo --output out/demo.html
 
 test: $(STAMP)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(WORKERS)
 
 # With XLA's own settings, as users run it; `make test` compiles quickly instead (tests/conftest.py).
 test-all: $(STAMP)
-	XLA_FLAGS= $(BIN)/python -m pytest -n 2 -m ""
+	XLA_FLAGS= $(BIN)/python -m pytest $(WORKERS) -m ""
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

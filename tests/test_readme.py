@@ -16,6 +16,7 @@ def test_there_is_an_example():
     assert len(README.read_text().splitlines()) < 120
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_example_runs(block, tmp_path):
     run_as_a_reader(block, tmp_path)

@@ -9,6 +9,7 @@ import scalemix as sx
 NUM_SPLITS = 4
 
 
+@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("objective", ["lower_bound", "tail_adaptive"])
 def test_dropout_on_yacht_stands_where_the_literature_has_it(objective):
     data = sx.data.load("yacht")

@@ -310,7 +310,7 @@ def test_settings_of_the_network_reach_it(tmp_path):
         "fit", data, "-t", "price", "-o", tmp_path / "m", "--inference", "em", "--prior", "ard",
         "--mixture", "half-cauchy", "--hidden", "5,4", "--no-residual", "--members", "2",
         "--steps", "5", "--holdout", "0", "--seed", "3", "--batch-size", "16",
-        "--bins", "4", "--json",
+        "--bins", "4", "--trial-members", "1", "--json",
     )  # fmt: skip
     assert ran.code == 0, ran.err
     assert ran.json["figures"] == {}

@@ -18,7 +18,8 @@ from scalemix.reproduce.cells import measure
 from scalemix.reproduce.dropout import GROUPS, KINDS, fit_dropout
 from scalemix.reproduce.published import DROPOUT, PAPER, SETS
 
-PLAN = Plan("test", 2, 20, 20, 32, 128)
+# Two of each to choose among: more would only take longer.
+PLAN = Plan("test", 2, 20, 20, 32, 128, drop_rates=(0.005, 0.05), noise_floors=(0.001, 0.1))
 
 
 def quietly(target, folder, plan=PLAN, **arguments):

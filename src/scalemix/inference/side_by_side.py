@@ -45,7 +45,8 @@ def stack_fits(methods: Sequence[Any], models: Sequence[Model]) -> SideBySide:
                 )
             )
     stacked = jax.tree.map(
-        lambda *leaves: jnp.asarray(np.stack([np.asarray(leaf) for leaf in leaves])),
+        # Not `asarray`, which compiles a program for every shape.
+        lambda *leaves: jax.device_put(np.stack([np.asarray(leaf) for leaf in leaves])),
         *(arrays for arrays, _ in parts),
     )
     return eqx.combine(stacked, static)

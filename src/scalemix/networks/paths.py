@@ -27,13 +27,13 @@ def bypassed_sites(
         for _ in range(NUM_TRIALS):
             stand_in = _randomise(network, sites, learnable, rng)
             inputs = jax.tree.map(
-                lambda like: jnp.asarray(rng.normal(size=(NUM_INPUTS, *like.shape)), like.dtype),
-                example,
+                lambda like: _put(rng.normal(size=(NUM_INPUTS, *like.shape)), like.dtype), example
             )
             weights = get_weights(stand_in, sites)
             for site in sites:
                 if site.name not in bypassed:
-                    zeroed = weights | {site.name: jnp.zeros_like(weights[site.name])}
+                    old = weights[site.name]
+                    zeroed = weights | {site.name: _put(np.zeros(old.shape), old.dtype)}
                     if _depends(put_weights(stand_in, sites, zeroed), inputs):
                         bypassed.add(site.name)
     return bypassed
@@ -59,6 +59,11 @@ def _randomise(
         # Unit variance passes through a layer of any width.
         axis = outputs.get(path_name(path)) or 0
         fan_in = max(1, leaf.size // leaf.shape[axis]) if leaf.ndim > 1 else 4
-        return jnp.asarray(rng.normal(size=leaf.shape) / np.sqrt(fan_in), leaf.dtype)
+        return _put(rng.normal(size=leaf.shape) / np.sqrt(fan_in), leaf.dtype)
 
     return jax.tree_util.tree_map_with_path(random, network, learnable)
+
+
+def _put(values: np.ndarray, dtype: np.dtype) -> jax.Array:
+    # Not `asarray`, which compiles a program for every shape.
+    return jax.device_put(values.astype(dtype))

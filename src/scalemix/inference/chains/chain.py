@@ -36,6 +36,11 @@ class Chain(abc.ABC):
         """The most steps that a chunk takes: a whole number of samples."""
         return self.thin * max(1, self.chunk_steps // self.thin)
 
+    @property
+    def stepping(self) -> "Chain":
+        """A method with the same steps: methods that differ in nothing else have the same one."""
+        return self
+
     @abc.abstractmethod
     def init(self, model: Model, data: Data, key: PRNGKeyArray, is_first: Array) -> ChainState:
         """The first state. The first chain starts from the network's values as they are."""

@@ -66,15 +66,14 @@ class _ChainsRun(Run[ChainsMemory]):
         find_starts: Callable[[], PyTree] | None,
     ):
         self.method, self.num_steps, self.chunk_steps = method, method.num_steps, method.chunk_steps
+        self.stepping = method.stepping
         sets = np.arange(len(num_rows))
         arrays = [*jax.tree.leaves(data), num_rows, sets]
         self.identity = SideBySide(method, models), arrays, None, keys
         self.arrays, self.static = eqx.partition(models, eqx.is_array)
-        self.data, self.find_starts = jax.tree.map(jnp.asarray, data), find_starts
+        self.data, self.find_starts = jax.device_put(data), find_starts
         self.num_data = float(np.asarray(data.weight).sum(axis=1).mean())
-        start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-        of_chains = jax.vmap(lambda key: jax.random.split(key, method.num_chains))
-        self.start_keys, self.step_keys = of_chains(start_keys), of_chains(step_keys)
+        self.start_keys, self.step_keys = _split_keys(keys, method.num_chains)
 
     def fingerprint(self) -> dict[str, str]:
         return fingerprint(*self.identity)
@@ -114,7 +113,7 @@ class _ChainsRun(Run[ChainsMemory]):
         end = method.num_warmup if warming else method.num_steps
         count = min(method.chunk_length, end - done)
         state, positions, bits, transitions = _run_chunk(
-            method, self.static, self.arrays, self.data, memory.state, self.step_keys,
+            self.stepping, self.static, self.arrays, self.data, memory.state, self.step_keys,
             jnp.int32(done), jnp.int32(count),
         )  # fmt: skip
         if not warming:
@@ -136,6 +135,14 @@ class _ChainsRun(Run[ChainsMemory]):
     def objective(self, memory: ChainsMemory) -> float:
         last = memory.transitions.log_density[..., int(memory.done) - 1]
         return float(last.mean() / self.num_data)
+
+
+@eqx.filter_jit
+def _split_keys(keys: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """For each chain of each fit, a key for its start and one for its steps."""
+    start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+    of_chains = jax.vmap(lambda key: jax.random.split(key, num_chains))
+    return of_chains(start_keys), of_chains(step_keys)
 
 
 @eqx.filter_jit

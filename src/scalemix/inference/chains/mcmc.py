@@ -240,11 +240,11 @@ class MCMC(Method, Chain):
         """What the chains of one fit have sampled, with the best sample as the model."""
         kept = steps.log_density[:, self.num_warmup :][:, self.thin - 1 :: self.thin]
         best = np.unravel_index(kept.argmax(), kept.shape)
-        best_sample = jnp.asarray(positions[best]), jnp.asarray(bits[best])
+        best_sample = jax.device_put((positions[best], bits[best]))
         model = self.unknowns(model).place(*best_sample).model
         probes = take_rows(data.x, np.linspace(0, len(data.y) - 1, NUM_PROBES).astype(int))
         networks = SampledNetworks(
-            model, self.unknowns(model), *jax.tree.map(jnp.asarray, (positions, bits, probes))
+            model, self.unknowns(model), *jax.device_put((positions, bits, probes))
         )
         recorded = {name: v[:, self.num_warmup :] for name, v in steps._asdict().items()}
         return Inferred(
@@ -265,6 +265,13 @@ class MCMC(Method, Chain):
         from scalemix.inference.chains.mclmc import MCLMC
 
         return MCLMC(self.num_warmup, self.energy_tolerance)
+
+    @property
+    def stepping(self) -> "MCMC":
+        """The method without what only its beginning and its end depend on."""
+        return dataclasses.replace(
+            self, num_samples=1, warm_start=False, warm_start_steps=1, learning_rate=1.0
+        )
 
     def init(self, model: Model, data: Data, key: PRNGKeyArray, is_first: Array) -> ChainState:
         """The first state of one chain."""

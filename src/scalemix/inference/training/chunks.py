@@ -8,12 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._random import noise_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
-from scalemix.inference.training.scoring import weighted_mean
 from scalemix.inference.training.sources import Source
 
 
@@ -44,14 +42,15 @@ class Chunks:
         self.static: PyTree = static
         self.schedule = schedule
         self.source = source
-        # Which set of held-out rows each model has.
-        self.sets: Array = jnp.asarray(sets, jnp.int32)
+        # Which set of held-out rows each model has. Arrays are put on the device and not made by
+        # `asarray`, which compiles a program for every shape.
+        self.sets: Array = jax.device_put(sets.astype(np.int32))
         self.num_models = len(sets)
         num_data, size = source.num_data, schedule.batch_size
         totals = num_data if size is None else num_data * size / source.num_rows
-        self.num_data: Array = jnp.asarray(num_data.astype(source.dtype))
-        self.totals: Array = jnp.asarray(totals.astype(source.dtype))
-        self.step_keys: PRNGKeyArray = jax.vmap(noise_key)(step_keys)
+        self.num_data: Array = jax.device_put(num_data.astype(source.dtype))
+        self.totals: Array = jax.device_put(totals.astype(source.dtype))
+        self.step_keys: PRNGKeyArray = step_keys
 
     def run(self, state: PyTree, start: int, count: int) -> Chunk:
         """What `count` steps from step `start` on lead to."""
@@ -66,12 +65,11 @@ class Chunks:
 
     def score(self, state: PyTree, held_out: Data) -> np.ndarray:
         """The score of each model on its held-out rows, under the same noise every time."""
-        held_out = jax.tree.map(jnp.asarray, held_out)
-        values = programs.log_probs(
+        held_out = jax.device_put(held_out)
+        means = programs.mean_log_probs(
             self.static, state, self.arrays, held_out, self.sets, self.step_keys
         )
-        weights = held_out.weight[self.sets]
-        return np.asarray(jax.vmap(weighted_mean)(values, weights), float)
+        return np.asarray(means, float)
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""

@@ -389,4 +389,11 @@ class VariationalEM(Training):
 
     def networks(self, state: State, model: Model) -> GaussianNetworks:
         learned = model.with_learned(state.learned.means).with_state(state.network_state)
-        return GaussianNetworks(learned, state.learned.deviations, state.variances)
+        deviations = _exp(state.learned.log_deviations)
+        return GaussianNetworks(learned, deviations, state.variances)
+
+
+@jax.jit
+def _exp(values: PyTree) -> PyTree:
+    """The exponentials of all arrays, as one program."""
+    return jax.tree.map(jnp.exp, values)

@@ -17,7 +17,7 @@ from scalemix.inference.side_by_side import SideBySide, stack_fits, take
 from scalemix.inference.training import loop
 from scalemix.inference.training.engine import Engine, Schedule
 from scalemix.inference.training.findings import warn_of_useless_fits
-from scalemix.inference.training.programs import held_out_scores
+from scalemix.inference.training.programs import held_out_scores, split_keys
 from scalemix.inference.training.scoring import RowScores
 from scalemix.inference.training.sources import InMemory, Streamed
 from scalemix.model.model import Model
@@ -58,7 +58,7 @@ def restart(model: Model, key: PRNGKeyArray) -> Model:
 
     def reorder(leaf: Any) -> Any:
         values = np.asarray(leaf)
-        return jnp.asarray(rng.permutation(values.reshape(-1)).reshape(values.shape))
+        return jax.device_put(rng.permutation(values.reshape(-1)).reshape(values.shape))
 
     learned, fixed = eqx.partition(model.network, model.learnable().network)
     network = eqx.combine(jax.tree.map(reorder, learned), fixed)
@@ -130,7 +130,7 @@ def run_jobs(
         )
     keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
     num_rows = np.array([len(data.y) for data in train])
-    order_keys, _ = loop.order_and_step_keys(keys)
+    order_keys, _ = split_keys(keys)
     source = InMemory(stack(train, exact=exact), num_rows, sets, schedule, order_keys)
     trained = loop.run(
         starts, source, None if held_out is None else stack(held_out), sets, schedule, keys, control

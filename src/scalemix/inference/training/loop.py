@@ -66,12 +66,6 @@ def run(
     )
 
 
-def order_and_step_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
-    """The keys of each model for the order of its rows, and for its steps."""
-    orders, steps = jax.vmap(jax.random.split, out_axes=1)(keys)
-    return orders, steps
-
-
 class TrainingMemory(NamedTuple):
     """All that training carries from chunk to chunk, and so all that a checkpoint holds.
 
@@ -108,7 +102,7 @@ class _TrainingRun(Run[TrainingMemory]):
         self.patience, self.held_out = schedule.patience, held_out
         self.identity = starts, source, held_out, keys
         self.arrays, self.static = eqx.partition(starts, eqx.is_array)
-        _, step_keys = order_and_step_keys(keys)
+        _, step_keys = programs.split_keys(keys)
         self.chunks = Chunks(self.arrays, self.static, source, schedule, step_keys, sets)
 
     def fingerprint(self) -> dict[str, str]:
@@ -178,11 +172,18 @@ def _keep_best(memory: TrainingMemory, score: np.ndarray, patience: int) -> Trai
     # A model that has run out of patience keeps what it has while the others go on.
     better = (score > memory.best_score) & (memory.stale < patience)
 
-    def choose(new: Array, old: Array) -> Array:
-        return jnp.where(better.reshape((-1,) + (1,) * (jnp.ndim(new) - 1)), new, old)
-
     return memory._replace(
-        best=jax.tree.map(choose, memory.state, memory.best),
+        best=_choose(better, memory.state, memory.best),
         best_score=np.where(better, score, memory.best_score),
         stale=np.where(better, 0, memory.stale + 1),
     )
+
+
+@jax.jit
+def _choose(better: Array, new: PyTree, old: PyTree) -> PyTree:
+    """The new state of models that are better, and the old one of the others."""
+
+    def choose(new: Array, old: Array) -> Array:
+        return jnp.where(better.reshape((-1,) + (1,) * (jnp.ndim(new) - 1)), new, old)
+
+    return jax.tree.map(choose, new, old)

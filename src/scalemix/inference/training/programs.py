@@ -18,7 +18,21 @@ from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import Schedule, State, Terms
-from scalemix.inference.training.scoring import RowScores
+from scalemix.inference.training.scoring import RowScores, weighted_mean
+
+# Keys are derived in one program, where each operation would be one of its own.
+
+
+@jax.jit
+def split_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    """For each model, a key for the order of its rows and one for its steps."""
+    order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
+    return order_keys, jax.vmap(noise_key)(step_keys)
+
+
+@jax.jit
+def _side_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
+    return jax.vmap(lambda key: noise_key(side_key(key)))(keys)
 
 
 @eqx.filter_jit
@@ -106,20 +120,21 @@ def held_out_scores(
 ) -> RowScores:
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
     arrays, static = eqx.partition(starts, eqx.is_array)
-    held_out = jax.tree.map(jnp.asarray, held_out)
+    held_out = jax.device_put(held_out)
     # Beside the keys that the run made of the same ones.
-    keys = jax.vmap(lambda key: noise_key(side_key(key)))(keys)
-    scores = score_rows(static, state, arrays, held_out, jnp.asarray(sets), keys, num_draws)
+    keys = _side_keys(keys)
+    scores = score_rows(static, state, arrays, held_out, jax.device_put(sets), keys, num_draws)
     return jax.tree.map(lambda values: np.asarray(values, np.float64), scores)
 
 
 @eqx.filter_jit
-def log_probs(static, state, arrays, held_out, sets, keys):
-    """The predictive log-likelihood of each held-out row of each model, by the engine's draws.
+def mean_log_probs(static, state, arrays, held_out, sets, keys):
+    """The mean predictive log-likelihood of the held-out rows of each model, by the engine's draws.
 
     This is a program of its own, so that the cdf, which nobody asks for here, is not computed.
     """
-    return _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
+    values = _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
+    return jax.vmap(weighted_mean)(values, held_out.weight[sets])
 
 
 @eqx.filter_jit

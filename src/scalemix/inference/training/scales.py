@@ -115,9 +115,10 @@ def falls_at_zero(prior: SitePrior) -> bool:
     The energy of a Gaussian or a Laplace base outgrows the logarithms. That of Student-t is itself
     a logarithm, and loses to them where few weights share the variance and the tails are heavy.
     """
-    base, ones = prior.structure.base, jnp.ones(prior.site.shape)
+    base = prior.structure.base
     if base.quadratic:
         return True
+    ones = jnp.ones(prior.site.shape)
 
     def height(mixture: ScaleMixture, num: Array, v: float) -> float:
         weight = jnp.full((), v**-0.5)

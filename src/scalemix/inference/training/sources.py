@@ -4,7 +4,6 @@ import abc
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
@@ -60,9 +59,9 @@ class InMemory(Source):
         # In double precision, or the mean weight would not be one where all weights are.
         self.num_data = data.weight.sum(axis=1, dtype=np.float64)[sets]
         self.schedule, self.order_keys = schedule, order_keys
-        self.given, self.sets = (data, num_rows, sets), jnp.asarray(sets, jnp.int32)
+        self.given, self.sets = (data, num_rows, sets), jax.device_put(sets.astype(np.int32))
         self.longest: int = data.weight.shape[1]
-        self.data: Data = data if schedule.stream else jax.tree.map(jnp.asarray, data)
+        self.data: Data = data if schedule.stream else jax.device_put(data)
         self.orders: tuple[list[int], Array] | None = None
 
     def batches(self, start: int) -> Chosen:
@@ -70,14 +69,14 @@ class InMemory(Source):
         if size is None:
             return Chosen(self.data, self.sets, None)
         lengths = self.num_rows.tolist()
-        on_device = jnp.asarray(self.num_rows, jnp.int32)
+        on_device = jax.device_put(self.num_rows.astype(np.int32))
         epochs = [start * size // n for n in lengths]
         if self.orders is None or self.orders[0] != epochs:
             reach = steps * size // min(lengths) + 2
-            first = jnp.asarray(epochs, jnp.int32)
+            first = jax.device_put(np.array(epochs, np.int32))
             orders = programs.visits_of(self.order_keys, on_device, first, self.longest, reach)
             self.orders = epochs, orders
-        places = jnp.asarray([start * size % n for n in lengths], jnp.int32)
+        places = jax.device_put(np.array([start * size % n for n in lengths], np.int32))
         rows = programs.rows_of(self.orders[1], places, on_device, steps, size)
         if not self.schedule.stream:
             return Chosen(self.data, self.sets, rows)
@@ -85,9 +84,13 @@ class InMemory(Source):
         pairs = list(zip(self.given[2], np.asarray(rows), strict=True))
 
         def gathered(a: np.ndarray) -> Array:
-            return jnp.asarray(np.stack([a[which][chosen] for which, chosen in pairs]))
+            return jax.device_put(np.stack([a[which][chosen] for which, chosen in pairs]))
 
-        return Chosen(jax.tree.map(gathered, self.data), jnp.arange(len(pairs)), None)
+        return Chosen(
+            jax.tree.map(gathered, self.data),
+            jax.device_put(np.arange(len(pairs), dtype=np.int32)),
+            None,
+        )
 
     def identity(self) -> list[np.ndarray]:
         data, num_rows, sets = self.given
@@ -102,7 +105,7 @@ class Streamed(Source):
         self.num_rows = np.full(num_models, stream.num_rows)
         self.num_data = self.num_rows.astype(np.float64)
         self.dtype = np.dtype(stream.reader.dtype)
-        self.sets = jnp.zeros(num_models, jnp.int32)
+        self.sets = jax.device_put(np.zeros(num_models, np.int32))
         first = stream.first
         self.first = [np.asarray(stream.num_rows), *jax.tree.leaves(first)]
         self.kept: tuple[int, Data] | None = None
@@ -115,7 +118,7 @@ class Streamed(Source):
             fill = np.arange(self.schedule.chunk_steps) % count
             data = take_rows(data, fill) if len(fill) > count else data
             self.kept = start, data
-        data = jax.tree.map(lambda a: jnp.asarray(a)[None], self.kept[1])
+        data = jax.tree.map(lambda a: jax.device_put(a[None]), self.kept[1])
         return Chosen(data, self.sets, None)
 
     @property

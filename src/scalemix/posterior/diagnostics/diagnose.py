@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from scalemix.data.checks import check_inputs, inputs_as_seen
@@ -90,5 +89,4 @@ def diagnose(posterior: Posterior, x: Any = None) -> Diagnostics:
 
 def _as_seen(posterior: Posterior, x: Any) -> Any:
     model = posterior.model
-    seen = inputs_as_seen(check_inputs(x, model), model, posterior.scaling)
-    return jax.tree.map(jnp.asarray, seen)
+    return jax.device_put(inputs_as_seen(check_inputs(x, model), model, posterior.scaling))

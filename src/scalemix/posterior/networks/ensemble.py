@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._types import PyTree
 from scalemix.model.model import Model
 from scalemix.posterior.networks._base import Drawn, Networks
 from scalemix.posterior.networks.sampled import SampledNetworks
@@ -32,7 +33,7 @@ class Ensemble(eqx.Module):
     def member(self, index: int | Array) -> Networks:
         """The networks of one member."""
         arrays, static = eqx.partition(self.stacked, eqx.is_array)
-        return eqx.combine(jax.tree.map(lambda leaf: leaf[index], arrays), static)
+        return eqx.combine(_entry(arrays, index), static)
 
     @property
     def members(self) -> tuple[Networks, ...]:
@@ -40,7 +41,7 @@ class Ensemble(eqx.Module):
 
     def with_members(self, members: Sequence[Networks]) -> "Ensemble":
         split = [eqx.partition(member, eqx.is_array) for member in members]
-        arrays = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(arrays for arrays, _ in split))
+        arrays = _stack([arrays for arrays, _ in split])
         # All members have one form, so that the first has what is not an array for all.
         return Ensemble(eqx.combine(arrays, split[0][1]), len(members))
 
@@ -71,3 +72,16 @@ class Ensemble(eqx.Module):
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return self.member(index % self.num_members)(index // self.num_members, key)
+
+
+# One program for all arrays.
+
+
+@jax.jit
+def _entry(arrays: PyTree, index: int | Array) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[index], arrays)
+
+
+@jax.jit
+def _stack(trees: Sequence[PyTree]) -> PyTree:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

@@ -1,11 +1,14 @@
 """A Gaussian for each weight."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.model.model import Model
+from scalemix.model.site_prior import SitePrior
 from scalemix.networks.gaussians import draw_network
 from scalemix.networks.placing import check_by_site
 from scalemix.posterior.networks._base import Arrays, Beside, Drawn, Networks, WeightMoments
@@ -34,15 +37,10 @@ class GaussianNetworks(Networks):
         return Drawn(network, model.likelihood)
 
     def weight_moments(self) -> dict[str, WeightMoments]:
-        moments = {}
-        for prior in self.model.site_priors:
+        priors = self.model.site_priors
+        for prior in priors:
             prior.check_variance()
-            moments[prior.name] = WeightMoments(
-                prior.weight,
-                self.deviations[prior.name] ** 2,
-                prior.weight_variance(prior.expand(self.variances[prior.name])),
-            )
-        return moments
+        return _moments(priors, self.deviations, self.variances)
 
     def second_moments(self) -> dict[str, np.ndarray]:
         return {
@@ -81,3 +79,19 @@ class GaussianNetworks(Networks):
             if any(array.dtype != weight.dtype for array in beside):
                 raise ValueError(f"the weights of {name!r} and their deviations differ in type.")
         return cls(model, **arrays)
+
+
+@eqx.filter_jit
+def _moments(
+    priors: Sequence[SitePrior],
+    deviations: dict[str, Array],
+    variances: dict[str, dict[str, Array]],
+) -> dict[str, WeightMoments]:
+    return {
+        prior.name: WeightMoments(
+            prior.weight,
+            deviations[prior.name] ** 2,
+            prior.weight_variance(prior.expand(variances[prior.name])),
+        )
+        for prior in priors
+    }

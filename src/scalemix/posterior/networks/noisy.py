@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
@@ -38,6 +39,12 @@ class NoisyNetworks(Networks):
                     f"The noise on {name!r} has no variance, so that its weights have no signal "
                     f"and noise to compare. Fit this prior by VariationalEM or MCMC."
                 )
-            second = square * z**2
-            moments[name] = WeightMoments(mean * z, second - (mean * z) ** 2, second)
+            moments[name] = _under_noise(z, mean, square)
         return moments
+
+
+@jax.jit
+def _under_noise(z: Array, mean: Array, square: Array) -> WeightMoments:
+    """Moments of `xi z`, of the first two moments of the noise."""
+    second = square * z**2
+    return WeightMoments(mean * z, second - (mean * z) ** 2, second)
