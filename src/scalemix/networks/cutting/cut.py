@@ -1,0 +1,216 @@
+"""Networks with zeros in them as smaller networks of the same classes that compute the same."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from scalemix._types import PyTree
+from scalemix.networks.cutting.compare import find_difference
+from scalemix.networks.cutting.flow import Flows
+from scalemix.networks.cutting.graph import Call, Trace
+from scalemix.networks.cutting.keep import Dimension, Keep
+from scalemix.networks.cutting.lines import line_of_error
+from scalemix.networks.cutting.sizes import Places, corrected
+from scalemix.networks.cutting.solve import all_alike, as_many, find_flows, same_shape, solve
+from scalemix.networks.cutting.whole_numbers import Trial, fit_whole_numbers, path_of
+
+NOT_FOLLOWED = "what reads it cannot be followed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    """A network, and which elements of its arrays are not certainly zero."""
+
+    network: PyTree
+    nonzero: tuple[np.ndarray, ...]
+    """One mask for each array, in the network's order."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Cut:
+    """Networks of one form, cut to one form, and what stays of each."""
+
+    networks: tuple[PyTree, ...]
+    keeps: tuple[Keep, ...]
+    problem: str | None = None
+    """Why not everything that could go is gone."""
+
+    def take(self, member: int, leaf: int, values: Any) -> Any:
+        """What is left of an array like one of the network's, by its number among them."""
+        return _take(self.keeps[member], self.keeps[member].trace.leaves[leaf], values)
+
+    @property
+    def inputs(self) -> np.ndarray | None:
+        """Which elements of an example the networks take, if it is a single row of numbers."""
+        trace = self.keeps[0].trace
+        if len(trace.example) != 1 or trace.ndim(trace.example[0]) != 1:
+            return None
+        return self.keeps[0].mask(trace.example[0], 0)
+
+
+class Cutter:
+    """Cuts networks that differ in the values of their arrays alone."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        example: Any,
+        call: Call,
+        *,
+        whole: Sequence[int] = (),
+        drop_inputs: bool = False,
+    ):
+        self.members, self.example, self.call = members, example, call
+        self.trace = Trace(call, members[0].network, example)
+        self.flows = [find_flows(self.trace, member.nonzero) for member in members]
+        self.drop_inputs = drop_inputs
+        self._whole = [
+            ((self.trace.leaves[leaf], axis), "it is frozen")
+            for leaf in whole
+            for axis in range(self.trace.ndim(self.trace.leaves[leaf]))
+        ]
+
+    def cut(self) -> Cut:
+        """As small as can be. What cannot be followed stays as it is."""
+        first = self._attempt()
+        if first.networks:
+            return first
+        for options in ({"tied": True}, {"tied": True, "alike": True}):
+            again = self._attempt(**options)
+            if again.networks:
+                return dataclasses.replace(again, problem=first.problem)
+        return dataclasses.replace(self._components(), problem=first.problem)
+
+    def keeps(self, **options: Any) -> list[Keep]:
+        """What stays of each network."""
+        return self._solve(**options)
+
+    def _solve(
+        self,
+        pinned: Sequence[tuple[Dimension, str]] = (),
+        *,
+        tied: bool = False,
+        alike: bool = False,
+    ) -> list[Keep]:
+        pinned = [*self._whole, *pinned]
+        keeps = [
+            solve(self.trace, flows, pinned=pinned, tied=tied, inputs=not self.drop_inputs)
+            for flows in self.flows
+        ]
+        if self.drop_inputs:
+            same_shape(keeps, all_alike, of=self.trace.example)
+        same_shape(keeps, all_alike if alike else as_many)
+        return keeps
+
+    def _attempt(self, **options: Any) -> Cut:
+        """All networks cut, or none if they do not compute what they did."""
+        keeps = self._solve(**options)
+        small = [self._rebuild(m, k) for m, k in zip(self.members, keeps, strict=True)]
+        fitted, trial = fit_whole_numbers(small[0], keeps[0], lambda n: self._try(n, keeps))
+        if fitted is None:
+            return Cut((), tuple(keeps), trial.problem)
+        # Members differ in their arrays alone.
+        networks = [
+            _with_arrays(fitted, jax.tree.leaves(eqx.filter(n, eqx.is_array))) for n in small
+        ]
+        return Cut(tuple(networks), tuple(keeps))
+
+    def _rebuild(self, member: Member, keep: Keep) -> PyTree:
+        arrays, static = eqx.partition(member.network, eqx.is_array)
+        leaves, form = jax.tree.flatten(arrays)
+        numbers = self.trace.leaves
+        new = [_take(keep, number, leaf) for number, leaf in zip(numbers, leaves, strict=True)]
+        kept = [Places(keep.masks(number)) for number in numbers]
+        network = eqx.combine(jax.tree.unflatten(form, new), static)
+        return corrected(network, member.network, _combine(form, kept, static))
+
+    def _try(self, network: PyTree, keeps: Sequence[Keep]) -> Trial:
+        seen: list[PyTree] = []
+
+        def call(network: PyTree, x: Any) -> Any:
+            seen.append(network)
+            return self.call(network, x)
+
+        try:
+            second = Trace(call, network, _take_example(keeps[0], self.example))
+        except Exception as error:
+            # A network of the user's may raise anything at sizes that it does not expect.
+            lines = str(error).strip().splitlines() or [""]
+            problem = f"at {line_of_error(error)}, {type(error).__name__}: {lines[0][:110]}"
+            return Trial(problem, _blamed(error, seen[-1]) if seen else ())
+        differences = (find_difference(keep, second) for keep in keeps)
+        return Trial(next((found for found in differences if found is not None), None))
+
+    def _components(self) -> Cut:
+        """Only those parts whose cut works."""
+        keeps = self._solve(tied=True, alike=True)
+        parts: dict[Dimension, list[Dimension]] = {}
+        for number in self.trace.leaves:
+            for axis in range(self.trace.ndim(number)):
+                if not all(keep.is_whole(number, axis) for keep in keeps):
+                    root = keeps[0].component_of((number, axis))
+                    parts.setdefault(root, []).append((number, axis))
+
+        def attempt(roots: list[Dimension]) -> Cut:
+            others = [d for root, group in parts.items() if root not in roots for d in group]
+            pinned = [(dimension, NOT_FOLLOWED) for dimension in others]
+            return self._attempt(pinned=pinned, tied=True, alike=True)
+
+        def search(roots: list[Dimension], good: list[Dimension]) -> list[Dimension]:
+            if not roots or attempt([*good, *roots]).networks:
+                return [*good, *roots]
+            if len(roots) == 1:
+                return good
+            half = len(roots) // 2
+            return search(roots[half:], search(roots[:half], good))
+
+        return attempt(search([*parts], []))
+
+
+def _with_arrays(network: PyTree, arrays: Sequence[Any]) -> PyTree:
+    old, static = eqx.partition(network, eqx.is_array)
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(old), arrays), static)
+
+
+def _take(keep: Keep, number: int, values: Any) -> Any:
+    for axis, mask in enumerate(keep.masks(number)):
+        if not mask.all():
+            values = jnp.take(jnp.asarray(values), np.flatnonzero(mask), axis=axis)
+    return values
+
+
+def _take_example(keep: Keep, example: Any) -> Any:
+    leaves, form = jax.tree.flatten(example)
+    numbers = keep.trace.example
+    taken = [
+        jax.ShapeDtypeStruct(keep.shape(number), leaf.dtype)
+        for number, leaf in zip(numbers, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(form, taken)
+
+
+def _combine(form: Any, leaves: Sequence[Any], static: PyTree) -> PyTree:
+    """As `eqx.combine`, of leaves that are not arrays."""
+    new = jax.tree.unflatten(form, leaves)
+    is_leaf = lambda node: node is None or isinstance(node, Places)  # noqa: E731
+    return jax.tree.map(
+        lambda one, other: other if one is None else one, new, static, is_leaf=is_leaf
+    )
+
+
+def _blamed(error: BaseException, network: PyTree) -> tuple[tuple[Any, ...], ...]:
+    """The modules whose methods an error came through, from the outside in."""
+    blamed, traceback = [], error.__traceback__
+    while traceback is not None:
+        owner = traceback.tb_frame.f_locals.get("self")
+        if isinstance(owner, eqx.Module):
+            path = path_of(network, owner)
+            if path is not None:
+                blamed.append(path)
+        traceback = traceback.tb_next
+    return tuple(blamed)
