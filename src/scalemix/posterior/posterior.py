@@ -182,13 +182,18 @@ class Posterior(eqx.Module):
         tolerance: float | None = None,
         mask_only: bool = False,
         drop_inputs: bool = False,
+        timed: bool = False,
     ) -> "Pruned":
         """A smaller posterior, without the units and layers that are off, and a report.
 
         What removed parts add regardless of the input goes into the biases that remain. A layer
-        under `ADD` goes as a whole or not at all, since its rows have no scales of their own. Units
-        are taken out of `scalemix.networks.MLP` and `ResNet`, and of `equinox.nn.MLP`, which
-        becomes a `scalemix.networks.MLP`. For any other network there is `mask_only`.
+        under `ADD` goes as a whole or not at all, since its rows have no scales of their own.
+
+        The network is traced, to find which dimensions of which arrays go together, and comes back
+        as one of its own class, with other sizes. It computes what it would under a mask, or it is
+        not cut. What cannot be followed, such as a size that is written into the code, keeps its
+        shape under the mask, and the report names the line. `equinox.nn.MLP` has one width for all
+        layers, and becomes a `scalemix.networks.MLP`.
 
         Parameters
         ----------
@@ -205,6 +210,8 @@ class Posterior(eqx.Module):
         drop_inputs : bool, default False
             Let the network take only the columns `report.inputs`. By default it still takes the
             inputs that are off, and ignores them.
+        timed : bool, default False
+            Measure how long a pass takes before and after.
 
         Returns
         -------
@@ -214,7 +221,7 @@ class Posterior(eqx.Module):
         Raises
         ------
         ValueError
-            If the posterior is of samples, or the network of a class that cannot be cut.
+            If the posterior is of samples, or an argument does not fit.
 
         Warns
         -----
@@ -232,7 +239,7 @@ class Posterior(eqx.Module):
 
         return prune(
             self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
-            drop_inputs=drop_inputs,
+            drop_inputs=drop_inputs, timed=timed,
         )  # fmt: skip
 
     def pareto_k(

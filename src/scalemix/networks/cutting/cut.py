@@ -6,51 +6,35 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from scalemix._types import PyTree
 from scalemix.networks.cutting.compare import find_difference
-from scalemix.networks.cutting.flow import Flows
 from scalemix.networks.cutting.graph import Call, Trace
 from scalemix.networks.cutting.keep import Dimension, Keep
 from scalemix.networks.cutting.lines import line_of_error
+from scalemix.networks.cutting.member import Member, arrays_of, take, with_arrays
 from scalemix.networks.cutting.sizes import Places, corrected
-from scalemix.networks.cutting.solve import all_alike, as_many, find_flows, same_shape, solve
+from scalemix.networks.cutting.solve import (
+    all_alike,
+    as_many,
+    find_flows,
+    same_shape,
+    solve,
+)
 from scalemix.networks.cutting.whole_numbers import Trial, fit_whole_numbers, path_of
 
 NOT_FOLLOWED = "what reads it cannot be followed"
 
 
 @dataclasses.dataclass(frozen=True)
-class Member:
-    """A network, and which elements of its arrays are not certainly zero."""
-
-    network: PyTree
-    nonzero: tuple[np.ndarray, ...]
-    """One mask for each array, in the network's order."""
-
-
-@dataclasses.dataclass(frozen=True)
 class Cut:
     """Networks of one form, cut to one form, and what stays of each."""
 
-    networks: tuple[PyTree, ...]
+    members: tuple[Member, ...]
     keeps: tuple[Keep, ...]
     problem: str | None = None
     """Why not everything that could go is gone."""
-
-    def take(self, member: int, leaf: int, values: Any) -> Any:
-        """What is left of an array like one of the network's, by its number among them."""
-        return _take(self.keeps[member], self.keeps[member].trace.leaves[leaf], values)
-
-    @property
-    def inputs(self) -> np.ndarray | None:
-        """Which elements of an example the networks take, if it is a single row of numbers."""
-        trace = self.keeps[0].trace
-        if len(trace.example) != 1 or trace.ndim(trace.example[0]) != 1:
-            return None
-        return self.keeps[0].mask(trace.example[0], 0)
 
 
 class Cutter:
@@ -78,17 +62,21 @@ class Cutter:
     def cut(self) -> Cut:
         """As small as can be. What cannot be followed stays as it is."""
         first = self._attempt()
-        if first.networks:
+        if first.members:
             return first
         for options in ({"tied": True}, {"tied": True, "alike": True}):
             again = self._attempt(**options)
-            if again.networks:
+            if again.members:
                 return dataclasses.replace(again, problem=first.problem)
         return dataclasses.replace(self._components(), problem=first.problem)
 
-    def keeps(self, **options: Any) -> list[Keep]:
-        """What stays of each network."""
-        return self._solve(**options)
+    def read_inputs(self) -> np.ndarray | None:
+        """Which elements of an example any network reads, if it is a single row of numbers."""
+        if [self.trace.ndim(number) for number in self.trace.example] != [1]:
+            return None
+        keeps = [solve(self.trace, flows, pinned=self._whole, inputs=False) for flows in self.flows]
+        (number,) = self.trace.example
+        return np.logical_or.reduce([keep.is_read(number, 0) for keep in keeps])
 
     def _solve(
         self,
@@ -115,16 +103,20 @@ class Cutter:
         if fitted is None:
             return Cut((), tuple(keeps), trial.problem)
         # Members differ in their arrays alone.
-        networks = [
-            _with_arrays(fitted, jax.tree.leaves(eqx.filter(n, eqx.is_array))) for n in small
+        members = [
+            member.moved(
+                with_arrays(fitted, arrays_of(network)),
+                lambda leaf, values, keep=keep: take(values, keep.masks(self.trace.leaves[leaf])),
+            )
+            for member, network, keep in zip(self.members, small, keeps, strict=True)
         ]
-        return Cut(tuple(networks), tuple(keeps))
+        return Cut(tuple(members), tuple(keeps))
 
     def _rebuild(self, member: Member, keep: Keep) -> PyTree:
         arrays, static = eqx.partition(member.network, eqx.is_array)
         leaves, form = jax.tree.flatten(arrays)
         numbers = self.trace.leaves
-        new = [_take(keep, number, leaf) for number, leaf in zip(numbers, leaves, strict=True)]
+        new = [take(a, keep.masks(n)) for n, a in zip(numbers, leaves, strict=True)]
         kept = [Places(keep.masks(number)) for number in numbers]
         network = eqx.combine(jax.tree.unflatten(form, new), static)
         return corrected(network, member.network, _combine(form, kept, static))
@@ -162,7 +154,7 @@ class Cutter:
             return self._attempt(pinned=pinned, tied=True, alike=True)
 
         def search(roots: list[Dimension], good: list[Dimension]) -> list[Dimension]:
-            if not roots or attempt([*good, *roots]).networks:
+            if not roots or attempt([*good, *roots]).members:
                 return [*good, *roots]
             if len(roots) == 1:
                 return good
@@ -170,18 +162,6 @@ class Cutter:
             return search(roots[half:], search(roots[:half], good))
 
         return attempt(search([*parts], []))
-
-
-def _with_arrays(network: PyTree, arrays: Sequence[Any]) -> PyTree:
-    old, static = eqx.partition(network, eqx.is_array)
-    return eqx.combine(jax.tree.unflatten(jax.tree.structure(old), arrays), static)
-
-
-def _take(keep: Keep, number: int, values: Any) -> Any:
-    for axis, mask in enumerate(keep.masks(number)):
-        if not mask.all():
-            values = jnp.take(jnp.asarray(values), np.flatnonzero(mask), axis=axis)
-    return values
 
 
 def _take_example(keep: Keep, example: Any) -> Any:

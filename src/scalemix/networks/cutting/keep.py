@@ -13,7 +13,7 @@ from scalemix.networks.cutting.graph import Node, Trace
 
 Dimension = tuple[int, int]
 """(array, axis)."""
-READ = "something that is not zero reads it"
+READ, ONE_STAYS = "something that is not zero reads it", "one must stay"
 
 
 class Keep:
@@ -49,6 +49,11 @@ class Keep:
 
     def is_whole(self, array: int, axis: int) -> bool:
         return bool(self._why[array][axis].all())
+
+    def is_read(self, array: int, axis: int) -> np.ndarray:
+        """Which places stay for another reason than that one must."""
+        why = self._why[array][axis]
+        return (why > 0) & (why != self._number(ONE_STAYS))
 
     def grow(self, array: int, axis: int, why: np.ndarray) -> None:
         """Let these places stay, for these reasons."""

@@ -1,7 +1,7 @@
 """The sizes that layers write down beside their arrays, corrected to the arrays that are left.
 
-One rule for each layer type: (layer with its new arrays, layer as it was, the places that stay of its
-arrays) -> new fields.
+One rule for each layer type: (layer with its new arrays, layer as it was, the same with the places
+that stay in place of arrays) -> new fields.
 """
 
 import dataclasses

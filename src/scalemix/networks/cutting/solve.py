@@ -6,12 +6,12 @@ import numpy as np
 
 from scalemix.networks.cutting.flow import Flows
 from scalemix.networks.cutting.graph import Graph, Node, Trace
-from scalemix.networks.cutting.keep import READ, Dimension, Keep
+from scalemix.networks.cutting.keep import ONE_STAYS, READ, Dimension, Keep
 from scalemix.networks.cutting.primitives import PRIMITIVES
 
 FLOWS = {name: primitive.flow for name, primitive in PRIMITIVES.items()}
 INPUT, OUTPUT, CONSTANT = "it is an input", "it is an output", "it is a constant of the code"
-UNUSED, ONE_STAYS = "the network does not use it", "one must stay"
+UNUSED = "the network does not use it"
 OTHERS = "another member of the ensemble needs as many"
 
 

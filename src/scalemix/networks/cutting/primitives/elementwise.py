@@ -11,18 +11,20 @@ from scalemix.networks.cutting.primitives._rule import Primitive
 
 # They make zero of zero.
 ZERO_TO_ZERO = (
-    "neg tanh sin tan asin atan sinh asinh atanh sqrt cbrt abs sign square erf expm1 log1p round "
-    "floor ceil convert_element_type stop_gradient copy copy_p real imag reduce_precision "
-    "device_put optimization_barrier"
-).split()
+    "neg", "tanh", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh", "sqrt", "cbrt",
+    "abs", "sign", "square", "erf", "expm1", "log1p", "round", "floor", "ceil",
+    "convert_element_type", "stop_gradient", "copy", "copy_p", "real", "imag",
+    "reduce_precision", "device_put", "optimization_barrier",
+)  # fmt: skip
 ANY_UNARY = (
-    "exp exp2 log logistic rsqrt cos acos cosh acosh erfc erf_inv lgamma digamma is_finite not"
-).split()
-SUMS = "add sub max min add_any or xor".split()
+    "exp", "exp2", "log", "logistic", "rsqrt", "cos", "acos", "cosh", "acosh", "erfc",
+    "erf_inv", "lgamma", "digamma", "is_finite", "not",
+)  # fmt: skip
+SUMS = ("add", "sub", "max", "min", "add_any", "or", "xor")
 OTHERS = (
-    "pow rem atan2 eq ne lt le gt ge nextafter clamp shift_left shift_right_logical "
-    "shift_right_arithmetic"
-).split()
+    "pow", "rem", "atan2", "eq", "ne", "lt", "le", "gt", "ge", "nextafter", "clamp",
+    "shift_left", "shift_right_logical", "shift_right_arithmetic",
+)  # fmt: skip
 
 
 def keep_alike(keep: Keep, node: Node) -> None:

@@ -48,7 +48,8 @@ def _keep_dot(keep: Keep, node: Node) -> None:
         keep.link((left, a), (right, b))
 
 
-def _dot(node: Node, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def contract(node: Node, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The product that an operation `dot_general` makes of two arrays."""
     (summed_left, summed_right), (shared_left, shared_right) = node.params["dimension_numbers"]
     names = iter(range(left.ndim + right.ndim))
     ours = {axis: next(names) for axis in range(left.ndim)}
@@ -57,12 +58,15 @@ def _dot(node: Node, left: np.ndarray, right: np.ndarray) -> np.ndarray:
     theirs |= {axis: next(names) for axis in range(right.ndim) if axis not in theirs}
     free_left = [ours[a] for a in ours if a not in (*summed_left, *shared_left)]
     free_right = [theirs[b] for b in range(right.ndim) if b not in (*summed_right, *shared_right)]
-    result = np.einsum(
-        left.astype(np.float32), [ours[a] for a in range(left.ndim)],
-        right.astype(np.float32), [theirs[b] for b in range(right.ndim)],
+    return np.einsum(
+        left, [ours[a] for a in range(left.ndim)],
+        right, [theirs[b] for b in range(right.ndim)],
         [*(ours[a] for a in shared_left), *free_left, *free_right], optimize=True,
     )  # fmt: skip
-    return result > 0
+
+
+def _dot(node: Node, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return contract(node, left.astype(np.float32), right.astype(np.float32)) > 0
 
 
 def _keep_convolution(keep: Keep, node: Node) -> None:
