@@ -19,6 +19,7 @@ from scalemix.networks.cutting.solve import (
     all_alike,
     as_many,
     find_flows,
+    reasons_to_stay,
     same_shape,
     solve,
 )
@@ -33,6 +34,8 @@ class Cut:
 
     members: tuple[Member, ...]
     keeps: tuple[Keep, ...]
+    reasons: dict[Dimension, str]
+    """Why places that are all zero stay, by array and axis, where that is someone's code."""
     problem: str | None = None
     """Why not everything that could go is gone."""
 
@@ -101,7 +104,7 @@ class Cutter:
         small = [self._rebuild(m, k) for m, k in zip(self.members, keeps, strict=True)]
         fitted, trial = fit_whole_numbers(small[0], keeps[0], lambda n: self._try(n, keeps))
         if fitted is None:
-            return Cut((), tuple(keeps), trial.problem)
+            return Cut((), tuple(keeps), {}, trial.problem)
         # Members differ in their arrays alone.
         members = [
             member.moved(
@@ -110,7 +113,8 @@ class Cutter:
             )
             for member, network, keep in zip(self.members, small, keeps, strict=True)
         ]
-        return Cut(tuple(members), tuple(keeps))
+        nonzero = self.members[0].nonzero
+        return Cut(tuple(members), tuple(keeps), reasons_to_stay(keeps[0], nonzero))
 
     def _rebuild(self, member: Member, keep: Keep) -> PyTree:
         arrays, static = eqx.partition(member.network, eqx.is_array)

@@ -13,7 +13,10 @@ from scalemix.networks.cutting.graph import Node, Trace
 
 Dimension = tuple[int, int]
 """(array, axis)."""
-READ, ONE_STAYS = "something that is not zero reads it", "one must stay"
+ONE_STAYS, OTHERS = "one must stay", "another member of the ensemble needs as many"
+READ = "something that is not zero reads it"
+# Places that stay for one of these reasons are read by nothing: their values do not matter.
+FILLING = ("", ONE_STAYS, OTHERS)
 
 
 class Keep:
@@ -26,7 +29,7 @@ class Keep:
         self.trace, self.flows, self.tied = trace, flows, tied
         # The number of a reason; none is zero. Of two reasons the later one says more.
         self._why = [[np.zeros(size, np.int32) for size in shape] for shape in trace.shapes]
-        self.reasons = ["", READ]
+        self.reasons = [*FILLING, READ]
         self.changed = False
         self._same: dict[Dimension, Dimension] = {}
         self._together: dict[Dimension, Dimension] = {}
@@ -51,27 +54,26 @@ class Keep:
         return bool(self._why[array][axis].all())
 
     def is_read(self, array: int, axis: int) -> np.ndarray:
-        """Which places stay for another reason than that one must."""
-        why = self._why[array][axis]
-        return (why > 0) & (why != self._number(ONE_STAYS))
+        """Which places stay because their values matter."""
+        return self._why[array][axis] >= len(FILLING)
 
     def grow(self, array: int, axis: int, why: np.ndarray) -> None:
         """Let these places stay, for these reasons."""
-        mine = self._why[array][axis]
-        new = (mine == 0) & (why > 0)
+        mine, filling = self._why[array][axis], len(FILLING)
+        new = ((mine == 0) & (why > 0)) | ((mine < filling) & (why >= filling))
         if new.any():
             self._why[array][axis] = np.where(new, why, mine)
             self.changed = True
 
     def need(self, array: int, axis: int, mask: np.ndarray) -> None:
         """Let these places stay, because something reads them."""
-        self.grow(array, axis, mask.astype(np.int32))
+        self.grow_for(array, axis, mask, READ)
 
     def pin(self, array: int, axis: int | None, reason: str) -> None:
         """Let everything along an axis stay, or along all of them."""
         axes = range(self.trace.ndim(array)) if axis is None else [axis]
         for one in axes:
-            if not self.is_whole(array, one):
+            if not self.is_read(array, one).all():
                 why = np.full(self.trace.shapes[array][one], self._number(reason), np.int32)
                 self.grow(array, one, why)
 
@@ -86,7 +88,7 @@ class Keep:
 
     def pin_for(self, node: Node, array: int, axis: int | None = None) -> None:
         """Let everything stay for the sake of an operation."""
-        if axis is None or not self.is_whole(array, axis):
+        if axis is None or not self.is_read(array, axis).all():
             self.pin(array, axis, f"{node.name} at {node.line}")
 
     def link(self, *dimensions: Dimension) -> None:

@@ -73,6 +73,7 @@ def constants_of(row: Row, places: Sequence[int], constants: Constants) -> Chang
     """What lets biases add what layers of a list added, or raises `Stuck`."""
     trace, flows = constants.trace, constants.flows
     lost = {trace.leaves[leaf] for place in places for leaf in row.leaves[place]}
+    made_of_example = _descendants(trace)
     joins: dict[int, int] = {}
     sources: dict[int, Any] = {}
     for node in trace.graph.nodes:
@@ -81,7 +82,9 @@ def constants_of(row: Row, places: Sequence[int], constants: Constants) -> Chang
             continue
         rest = [number for number in node.inputs if number not in lost]
         output = node.outputs[0]
-        if node.name in SUMS and len(rest) == 1 and not flows.varies(terms[0]):
+        # A path leads around what is lost, if the other term is made of the example.
+        around = node.name in SUMS and len(rest) == 1 and rest[0] in made_of_example
+        if around and not flows.varies(terms[0]):
             if node.name == "sub" and terms[0] == node.inputs[0]:
                 raise Stuck(f"sub at {node.line}")
             value = np.broadcast_to(np.asarray(constants.value(terms[0])), trace.shapes[output])
@@ -92,6 +95,15 @@ def constants_of(row: Row, places: Sequence[int], constants: Constants) -> Chang
     if any(number in lost for number in trace.graph.outputs):
         raise Stuck("the output")
     return constants.follow(sources, Gone(frozenset(lost), joins))
+
+
+def _descendants(trace: Trace) -> set[int]:
+    """All arrays that are made of the example, whether they vary with it or not."""
+    made = set(trace.example)
+    for node in trace.graph.nodes:
+        if any(number in made for number in node.inputs):
+            made.update(node.outputs)
+    return made
 
 
 def without(network: PyTree, row: Row, places: Sequence[int]) -> PyTree:

@@ -24,8 +24,9 @@ from scalemix.networks.cutting.layers import (
     row_names,
     without,
 )
-from scalemix.networks.cutting.member import Member
+from scalemix.networks.cutting.member import Member, paths_of
 from scalemix.networks.cutting.solve import find_flows
+from scalemix.networks.sites import path_name
 
 Alike = Callable[[int, int], bool]
 """Whether two arrays of the first network could take each other's place."""
@@ -75,6 +76,10 @@ class Shrinker:
         cut = cutter.cut()
         if cut.problem is not None:
             self.notes.append(f"Some parts only have a mask: {cut.problem}.")
+        names = [path_name(path) for path in paths_of(self.members[0].network)]
+        for (number, axis), reason in cut.reasons.items():
+            name = names[cutter.trace.leaves.index(number)]
+            self.notes.append(f"{name}: zeros along axis {axis} stay, because of {reason}.")
         read = cutter.read_inputs()
         return Shrunk(cut.members, cut, dict(self.dropped), read, tuple(self.notes))
 
@@ -148,7 +153,9 @@ class Shrinker:
         alike = row.stacked or all(
             len(leaves) == len(first)
             and all(
-                self.alike(origins[a].leaf, origins[b].leaf)
+                origins[a].leaf is not None
+                and origins[b].leaf is not None
+                and self.alike(origins[a].leaf, origins[b].leaf)
                 for a, b in zip(leaves, first, strict=True)
             )
             for leaves in row.leaves

@@ -6,13 +6,12 @@ import numpy as np
 
 from scalemix.networks.cutting.flow import Flows
 from scalemix.networks.cutting.graph import Graph, Node, Trace
-from scalemix.networks.cutting.keep import ONE_STAYS, READ, Dimension, Keep
+from scalemix.networks.cutting.keep import FILLING, ONE_STAYS, OTHERS, READ, Dimension, Keep
 from scalemix.networks.cutting.primitives import PRIMITIVES
 
 FLOWS = {name: primitive.flow for name, primitive in PRIMITIVES.items()}
 INPUT, OUTPUT, CONSTANT = "it is an input", "it is an output", "it is a constant of the code"
 UNUSED = "the network does not use it"
-OTHERS = "another member of the ensemble needs as many"
 
 
 def find_flows(trace: Trace, nonzero: Sequence[np.ndarray]) -> Flows:
@@ -124,9 +123,9 @@ def all_alike(masks: Sequence[np.ndarray]) -> list[np.ndarray]:
 def reasons_to_stay(keep: Keep, nonzero: Sequence[np.ndarray]) -> dict[Dimension, str]:
     """Why places that are all zero stay in the network's arrays, where that is someone's code."""
     reasons: dict[Dimension, str] = {}
-    plain = {"", READ, INPUT, OUTPUT, UNUSED, ONE_STAYS, OTHERS}
+    plain = {*FILLING, READ, INPUT, OUTPUT, UNUSED}
     for number, each in zip(keep.trace.leaves, nonzero, strict=True):
-        for axis in range(each.ndim):
+        for axis in range(each.ndim if each.ndim > 1 else 0):
             others = tuple(other for other in range(each.ndim) if other != axis)
             zero = ~each.any(axis=others) & keep.mask(number, axis)
             found = {keep.reasons[code] for code in np.unique(keep.why(number, axis)[zero])}

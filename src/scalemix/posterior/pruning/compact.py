@@ -63,9 +63,11 @@ def compact(members: Sequence[Networks], rows: Any, *, drop_inputs: bool) -> Com
         notes.append("The smaller network does not compute the same, so all shapes are as before.")
         return dataclasses.replace(_untouched(members, made, rows), notes=tuple(notes))
     example = _example(first.model.example, taken if drop_inputs else None)
+    units, unread = _units(first, made)
+    notes += [f"Nothing reads the units of {name!r} any more; one is kept." for name in unread]
     return Compacted(
         members=[finish(m, n, example) for m, n in zip(made.members, members, strict=True)],
-        units=_units(first, made),
+        units=units,
         dropped=made.dropped,
         inputs=tuple(taken.tolist()),
         inputs_off=_off(made),
@@ -105,8 +107,8 @@ def _agree(
     )
 
 
-def _units(first: Networks, made: Shrunk) -> dict[str, tuple[int, int]]:
-    """By the first layer that puts them out, of all that share them."""
+def _units(first: Networks, made: Shrunk) -> tuple[dict[str, tuple[int, int]], list[str]]:
+    """By the first layer that puts them out, of all that share them; and those nothing reads."""
     keep = made.cut.keeps[0]
     trace, old_sites = keep.trace, sites_by_leaf(first)
     ends = {
@@ -115,6 +117,7 @@ def _units(first: Networks, made: Shrunk) -> dict[str, tuple[int, int]]:
         for axis in range(trace.ndim(number))
     }
     units: dict[str, tuple[int, int]] = {}
+    unread = []
     for number, (leaf, site) in zip(trace.leaves, _before_cut(made, old_sites), strict=True):
         if site is None or leaf is None:
             continue
@@ -126,7 +129,9 @@ def _units(first: Networks, made: Shrunk) -> dict[str, tuple[int, int]]:
         if shared not in ends and size > 1:
             ends.add(shared)
             units[site.name] = size, keep.shape(number)[axis]
-    return units
+            if not any(each.is_read(number, axis).any() for each in made.cut.keeps):
+                unread.append(site.name)
+    return units, unread
 
 
 def _before_cut(made: Shrunk, old_sites: dict[int, Any]) -> list[tuple[int | None, Any]]:

@@ -11,11 +11,11 @@ from scalemix.networks.cutting.primitives._rule import Primitive
 
 
 def _alive(keep: Keep, array: int, axis: int, summed: tuple[int, ...]) -> np.ndarray:
-    """Where along an axis anything that is not zero leads to an output that stays."""
+    """Where along an axis anything that is not zero leads to an output that is read."""
     alive = keep.flows[array].nonzero
     for other in range(alive.ndim):
         if other != axis and other not in summed:
-            alive = alive & _along(keep.mask(array, other), other, alive.ndim)
+            alive = alive & _along(keep.is_read(array, other), other, alive.ndim)
     return alive.any(axis=tuple(other for other in range(alive.ndim) if other != axis))
 
 
@@ -94,7 +94,7 @@ def _keep_convolution(keep: Keep, node: Node) -> None:
     # Whole groups go, and the same places inside each group.
     by_filter = np.moveaxis(keep.flows[weight].nonzero, (filters, rows), (0, 1))
     by_filter = by_filter.any(axis=tuple(range(2, by_filter.ndim)))
-    by_filter = by_filter & keep.mask(weight, filters)[:, None]
+    by_filter = by_filter & keep.is_read(weight, filters)[:, None]
     in_group = by_filter.reshape(groups, -1, by_filter.shape[1]).any(axis=1)
     keep.need(data, channels, read & in_group.reshape(-1))
     keep.together([(data, channels), (output, outputs), (weight, rows)])

@@ -91,6 +91,7 @@ def _keep_reshape(keep: Keep, node: Node) -> None:
 
 def _outer(keep: Keep, array: int, axes: list[int]) -> np.ndarray:
     """The reasons of all places of several axes together; a place stays if it does in each."""
+    # Without axes there is one place, which stays.
     why = np.ones((), np.int32)
     for axis in axes:
         other = keep.why(array, axis)
