@@ -27,15 +27,29 @@ def masked(model, rng, rows_off):
     return mask([cases.gaussian(model, rng, {})], listed(rows_off))[0]
 
 
-@settings(max_examples=100, deadline=None)
-@given(
+ANY_CASE = given(
     kind=st.sampled_from(KINDS),
     depth=st.integers(1, 4),
     activation=st.sampled_from([*cases.ACTIVATIONS]),
     prior=st.sampled_from([sx.ARD, sx.DropConnect]),
     seed=st.integers(0, 2**32 - 1),
 )
+
+
+@settings(max_examples=8, deadline=None)
+@ANY_CASE
+def test_some_of_what_may_be_off(kind, depth, activation, prior, seed):
+    check_smaller(kind, depth, activation, prior, seed)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@ANY_CASE
 def test_whatever_is_off(kind, depth, activation, prior, seed):
+    check_smaller(kind, depth, activation, prior, seed)
+
+
+def check_smaller(kind, depth, activation, prior, seed):
     rng = np.random.default_rng(seed)
     model = cases.model(kind, depth, activation, prior)
     rows_off = cases.random_rows(model, rng)

@@ -5,6 +5,7 @@ offset goes through whatever is linear, up to the next bias, which takes it up.
 """
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,6 +31,10 @@ PRODUCTS = {"mul", "div", "dot_general", "conv_general_dilated"}
 
 class Stuck(Exception):
     """A constant meets an operation that it cannot go through."""
+
+
+class NoPathAround(Stuck):
+    """What is taken out is all that leads to the output."""
 
 
 @dataclasses.dataclass
@@ -69,7 +74,6 @@ class Constants:
         self.trace, self.flows = trace, flows
         leaves = jax.tree.leaves(eqx.filter(network, eqx.is_array))
         self._inputs = [*leaves, *jax.tree.leaves(example)]
-        self._values: dict[int, Any] | None = None
         self._made_by = {n: node for node in trace.graph.nodes for n in node.outputs}
         self._uses: dict[int, int] = {}
         read = [n for node in trace.graph.nodes for n in node.inputs]
@@ -82,10 +86,12 @@ class Constants:
         """The value of an array at the example."""
         if number in self.trace.constants:
             return self.trace.constant(number)
-        if self._values is None:
-            run = jax.jit(lambda inputs: run_graph(self.trace, self.trace.graph, inputs))
-            self._values = run(self._inputs)
         return self._values[number]
+
+    @functools.cached_property
+    def _values(self) -> dict[int, Any]:
+        run = jax.jit(lambda inputs: run_graph(self.trace, self.trace.graph, inputs))
+        return run(self._inputs)
 
     def places(self, number: int) -> tuple[int, np.ndarray] | None:
         """The leaf that an array is made of alone, and which of its elements are where.

@@ -58,6 +58,11 @@ class Flows:
                 self[number] = flow
 
 
+def any_along(mask: np.ndarray, axes: tuple[int, ...], *, keepdims: bool = False) -> np.ndarray:
+    """Whether anything along these axes is true."""
+    return np.asarray(np.any(mask, axis=axes, keepdims=keepdims))
+
+
 def anything(flows: Flows, node: Node) -> list[Flow]:
     """Outputs of which nothing is known, but that they cannot vary if no input does."""
     varies = any(flows.varies(number) for number in node.inputs)

@@ -11,6 +11,7 @@ import numpy as np
 from scalemix._jaxprs import bind
 from scalemix._types import PyTree
 from scalemix.networks.cutting.constants import Changes, Constants, Stuck
+from scalemix.networks.cutting.flow import any_along
 from scalemix.networks.cutting.graph import Node
 from scalemix.networks.cutting.primitives.products import contract
 from scalemix.networks.cutting.sizes import with_fields
@@ -74,11 +75,11 @@ def _constant_units(
         mine, theirs = (*mine, *both_shared[data]), (*theirs, *both_shared[weight])
         others = tuple(axis for axis in range(varies.ndim) if axis not in mine)
         constant = np.broadcast_to(~varies.any(axis=others, keepdims=True), varies.shape)
-        each = ~varies.any(axis=others)
+        each = ~any_along(varies, others)
         # The axes that are left are in the order of the data; those of the weight have theirs.
         order = [sorted(mine).index(axis) for axis in mine]
         pairs = sorted(zip(theirs, order, strict=True))
-        each = each.transpose([place for _, place in pairs])
+        each = np.transpose(each, [place for _, place in pairs])
         spread = [1] * len(shape)
         for axis, _ in pairs:
             spread[axis] = shape[axis]

@@ -11,7 +11,6 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 from scalemix._types import PyTree
@@ -168,15 +167,7 @@ def _bodies(equation: JaxprEqn) -> Sequence[Any]:
     return ()
 
 
-def leaf_names(network: PyTree, name: Callable[[Any], str]) -> list[str]:
-    """The names of a network's arrays, in the order of the trace."""
-    arrays = eqx.filter(network, eqx.is_array)
-    return [name(path) for path, _ in jax.tree_util.tree_leaves_with_path(arrays)]
-
-
 def is_numeric(value: Any) -> bool:
-    """Whether a leaf holds numbers, and no random keys."""
+    """Whether an array holds numbers, and no random keys."""
     dtype = getattr(value, "dtype", None)
-    return not (dtype is not None and jax.dtypes.issubdtype(dtype, jax.dtypes.extended)) and (
-        np.asarray(value).dtype.kind in "biufc" or jnp.issubdtype(dtype, jnp.floating)
-    )
+    return dtype is None or not jnp.issubdtype(dtype, jax.dtypes.prng_key)

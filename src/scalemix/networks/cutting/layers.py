@@ -11,7 +11,14 @@ import numpy as np
 
 from scalemix._jaxprs import scan_counts
 from scalemix._types import PyTree
-from scalemix.networks.cutting.constants import SUMS, Changes, Constants, Gone, Stuck
+from scalemix.networks.cutting.constants import (
+    SUMS,
+    Changes,
+    Constants,
+    Gone,
+    NoPathAround,
+    Stuck,
+)
 from scalemix.networks.cutting.graph import Trace
 from scalemix.networks.sites import at_path, path_name
 
@@ -93,7 +100,7 @@ def constants_of(row: Row, places: Sequence[int], constants: Constants) -> Chang
         else:
             lost.update(node.outputs)
     if any(number in lost for number in trace.graph.outputs):
-        raise Stuck("the output")
+        raise NoPathAround
     return constants.follow(sources, Gone(frozenset(lost), joins))
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scalemix._types import PyTree
-from scalemix.networks.cutting.constants import Changes, Constants, Stuck
+from scalemix.networks.cutting.constants import Changes, Constants, NoPathAround, Stuck
 from scalemix.networks.cutting.cut import Cut, Cutter
 from scalemix.networks.cutting.folding import fold_units, with_biases, without_idle_biases
 from scalemix.networks.cutting.graph import Call, Trace
@@ -28,7 +28,7 @@ from scalemix.networks.cutting.member import Member, paths_of
 from scalemix.networks.cutting.solve import find_flows
 from scalemix.networks.sites import path_name
 
-Alike = Callable[[int, int], bool]
+Alike = Callable[[int | None, int | None], bool]
 """Whether two arrays of the first network could take each other's place."""
 
 
@@ -153,9 +153,7 @@ class Shrinker:
         alike = row.stacked or all(
             len(leaves) == len(first)
             and all(
-                origins[a].leaf is not None
-                and origins[b].leaf is not None
-                and self.alike(origins[a].leaf, origins[b].leaf)
+                self.alike(origins[a].leaf, origins[b].leaf)
                 for a, b in zip(leaves, first, strict=True)
             )
             for leaves in row.leaves
@@ -166,7 +164,7 @@ class Shrinker:
         return [places[:num] for places in off]
 
     def _try_to_drop(self, row: Row, off: list[list[int]]) -> bool:
-        names = row_names(self.members[0].network, row)
+        names, problem = row_names(self.members[0].network, row), ""
         for give in (False, True):
             members = self.members
             if give:
@@ -174,6 +172,9 @@ class Shrinker:
                 row = self._same_row(members[0], row)
             try:
                 dropped = [self._dropped(m, row, p) for m, p in zip(members, off, strict=True)]
+            except NoPathAround:
+                # Such layers never go, and nobody expects them to.
+                return False
             except Stuck as stuck:
                 problem = f"what they add whatever the input cannot go past {stuck}"
                 continue

@@ -125,7 +125,7 @@ def reasons_to_stay(keep: Keep, nonzero: Sequence[np.ndarray]) -> dict[Dimension
     reasons: dict[Dimension, str] = {}
     plain = {*FILLING, READ, INPUT, OUTPUT, UNUSED}
     for number, each in zip(keep.trace.leaves, nonzero, strict=True):
-        for axis in range(each.ndim if each.ndim > 1 else 0):
+        for axis in [axis for axis, size in enumerate(each.shape) if each.ndim > 1 < size]:
             others = tuple(other for other in range(each.ndim) if other != axis)
             zero = ~each.any(axis=others) & keep.mask(number, axis)
             found = {keep.reasons[code] for code in np.unique(keep.why(number, axis)[zero])}

@@ -50,9 +50,12 @@ def compact(members: Sequence[Networks], rows: Any, *, drop_inputs: bool) -> Com
     """
     first, rows = members[0], rows[:MOST_COMPARED]
     begun = [start(networks) for networks in members]
-    structures = {leaf: first.model.structures[s.name] for leaf, s in sites_by_leaf(first).items()}
+    structures: dict[int | None, Any] = {
+        leaf: first.model.structures[s.name] for leaf, s in sites_by_leaf(first).items()
+    }
 
-    def alike(one: int, other: int) -> bool:
+    def alike(one: int | None, other: int | None) -> bool:
+        # Arrays without a prior are all alike.
         return eqx.tree_equal(structures.get(one), structures.get(other)) is not False
 
     shrinker = Shrinker(begun, rows, call, fixed=frozen_leaves(first), alike=alike)

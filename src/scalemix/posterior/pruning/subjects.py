@@ -12,6 +12,7 @@ from scalemix._types import PyTree, Shaped
 from scalemix.model.assembly import assemble
 from scalemix.networks import MLP, Site, find_sites
 from scalemix.networks.cutting import Member, Origin
+from scalemix.networks.cutting.graph import is_numeric
 from scalemix.networks.cutting.member import arrays_of, paths_of
 from scalemix.networks.groups import GROUPS
 from scalemix.networks.placing import put_weights
@@ -33,10 +34,7 @@ def start(networks: Networks) -> Member:
 
 
 def _nonzero(array: Any) -> np.ndarray:
-    if jax.dtypes.issubdtype(array.dtype, jax.dtypes.extended):
-        # A random key is no number.
-        return np.ones(array.shape, bool)
-    return np.asarray(array != 0)
+    return np.asarray(array != 0) if is_numeric(array) else np.ones(array.shape, bool)
 
 
 def sites_by_leaf(networks: Networks) -> dict[int, Site]:

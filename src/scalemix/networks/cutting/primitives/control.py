@@ -5,7 +5,7 @@ import functools
 import numpy as np
 
 from scalemix._jaxprs import scan_counts
-from scalemix.networks.cutting.flow import Flow, Flows
+from scalemix.networks.cutting.flow import Flow, Flows, any_along
 from scalemix.networks.cutting.graph import Node
 from scalemix.networks.cutting.keep import Keep
 from scalemix.networks.cutting.primitives._rule import Primitive
@@ -39,7 +39,7 @@ def _scan(flows: Flows, node: Node) -> list[Flow]:
     for position, (outer, inner) in enumerate(zip(node.inputs, body.inputs, strict=True)):
         flow = flows[outer]
         if position >= num_consts + num_carried:
-            flow = Flow(flow.nonzero.any(axis=0), flow.varies.any(axis=0))
+            flow = Flow(any_along(flow.nonzero, (0,)), any_along(flow.varies, (0,)))
         flows[inner] = flow
     carried = body.inputs[num_consts : num_consts + num_carried]
     while True:

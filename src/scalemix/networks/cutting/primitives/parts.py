@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from scalemix.networks.cutting.flow import Flow, Flows, anything, moved
+from scalemix.networks.cutting.flow import Flow, Flows, any_along, anything, moved
 from scalemix.networks.cutting.graph import Node
 from scalemix.networks.cutting.keep import Keep
 from scalemix.networks.cutting.primitives._rule import Primitive
@@ -150,11 +150,11 @@ def _lookup(flows: Flows, node: Node) -> list[Flow]:
     for axis, place in whole.items():
         spread[place] = source.nonzero.shape[axis]
     # The axes that are left may have changed their order.
-    order = np.argsort([whole[axis] for axis in sorted(whole)]) if whole else []
+    order = np.argsort([whole[axis] for axis in sorted(whole)]).tolist()
 
     def along(mask: np.ndarray) -> np.ndarray:
-        left = mask.any(axis=others).transpose(order) if whole else mask.any()
-        return np.broadcast_to(np.reshape(left, spread), shape)
+        left = np.transpose(any_along(mask, others), order)
+        return np.broadcast_to(left.reshape(spread), shape)
 
     nonzero = along(source.nonzero)
     places_vary = any(flows.varies(number) for number in node.inputs[1:])

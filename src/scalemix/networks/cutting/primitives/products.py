@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from scalemix.networks.cutting.flow import Flow, Flows, product
+from scalemix.networks.cutting.flow import Flow, Flows, any_along, product
 from scalemix.networks.cutting.graph import Node
 from scalemix.networks.cutting.keep import Keep
 from scalemix.networks.cutting.primitives._rule import Primitive
@@ -16,7 +16,7 @@ def _alive(keep: Keep, array: int, axis: int, summed: tuple[int, ...]) -> np.nda
     for other in range(alive.ndim):
         if other != axis and other not in summed:
             alive = alive & _along(keep.is_read(array, other), other, alive.ndim)
-    return alive.any(axis=tuple(other for other in range(alive.ndim) if other != axis))
+    return any_along(alive, tuple(other for other in range(alive.ndim) if other != axis))
 
 
 def _along(mask: np.ndarray, axis: int, ndim: int) -> np.ndarray:
@@ -119,9 +119,9 @@ def _convolution(flows: Flows, node: Node) -> list[Flow]:
 
     def multiply(node: Node, data: np.ndarray, weight: np.ndarray) -> np.ndarray:
         data = np.moveaxis(data, places.lhs_spec[:2], (0, 1))
-        data = data.any(axis=tuple(range(2, data.ndim)))
+        data = any_along(data, tuple(range(2, data.ndim)))
         weight = np.moveaxis(weight, places.rhs_spec[:2], (0, 1))
-        weight = weight.any(axis=tuple(range(2, weight.ndim)))
+        weight = any_along(weight, tuple(range(2, weight.ndim)))
         if node.params["batch_group_count"] != 1:
             return np.broadcast_to(data.any() & weight.any(), shape)
         parts = zip(np.split(data, groups, axis=1), np.split(weight, groups), strict=True)

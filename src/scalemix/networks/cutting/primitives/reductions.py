@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scalemix.networks.cutting.flow import Flow, FlowRule, Flows, moved
+from scalemix.networks.cutting.flow import Flow, FlowRule, Flows, any_along, moved
 from scalemix.networks.cutting.graph import Node
 from scalemix.networks.cutting.keep import Keep
 from scalemix.networks.cutting.primitives._rule import Primitive
@@ -30,7 +30,7 @@ def _nothing_is_zero(rule: FlowRule) -> FlowRule:
     return flow
 
 
-_reduction = moved(lambda node, mask: mask.any(axis=_axes(node)))
+_reduction = moved(lambda node, mask: any_along(mask, _axes(node)))
 
 
 def _keep_window(keep: Keep, node: Node) -> None:
