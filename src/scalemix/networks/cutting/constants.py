@@ -23,9 +23,9 @@ from scalemix.networks.cutting.running import run_graph
 # They put elements elsewhere, and change none of them.
 MOVES = {
     "transpose", "broadcast_in_dim", "squeeze", "reshape", "rev", "slice", "convert_element_type",
-    "copy", "copy_p",
+    "copy",
 }  # fmt: skip
-SUMS = {"add", "sub", "add_any"}
+SUMS = {"add", "sub"}
 PRODUCTS = {"mul", "div", "dot_general", "conv_general_dilated"}
 
 
@@ -111,7 +111,7 @@ class Constants:
         shape = self.trace.shapes[number]
         places = np.arange(int(np.prod(shape)), dtype=np.int32).reshape(shape)
         for node in reversed(chain):
-            if node.name in ("convert_element_type", "copy", "copy_p"):
+            if node.name in ("convert_element_type", "copy"):
                 continue
             places = np.asarray(bind(node.equation, [places])[0])
         return leaf, places

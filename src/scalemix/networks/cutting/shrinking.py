@@ -77,9 +77,13 @@ class Shrinker:
         if cut.problem is not None:
             self.notes.append(f"Some parts only have a mask: {cut.problem}.")
         names = [path_name(path) for path in paths_of(self.members[0].network)]
-        for (number, axis), reason in cut.reasons.items():
-            name = names[cutter.trace.leaves.index(number)]
-            self.notes.append(f"{name}: zeros along axis {axis} stay, because of {reason}.")
+        stay: dict[str, list[str]] = {}
+        for (number, _), reason in cut.reasons.items():
+            stay.setdefault(reason, []).append(names[cutter.trace.leaves.index(number)])
+        self.notes += [
+            f"Zeros stay in {', '.join(dict.fromkeys(which))}, because of {reason}."
+            for reason, which in stay.items()
+        ]
         read = cutter.read_inputs()
         return Shrunk(cut.members, cut, dict(self.dropped), read, tuple(self.notes))
 

@@ -125,6 +125,9 @@ def reasons_to_stay(keep: Keep, nonzero: Sequence[np.ndarray]) -> dict[Dimension
     reasons: dict[Dimension, str] = {}
     plain = {*FILLING, READ, INPUT, OUTPUT, UNUSED}
     for number, each in zip(keep.trace.leaves, nonzero, strict=True):
+        if not each.any():
+            # All of it is off, and what is left of it is left for the sake of others.
+            continue
         for axis in [axis for axis, size in enumerate(each.shape) if each.ndim > 1 < size]:
             others = tuple(other for other in range(each.ndim) if other != axis)
             zero = ~each.any(axis=others) & keep.mask(number, axis)

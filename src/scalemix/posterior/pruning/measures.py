@@ -38,8 +38,8 @@ def count_parameters(posterior: Posterior) -> int:
 def _count_certain_zeros(networks: Networks) -> int:
     beside, num = networks.beside(), 0
     for name, weight in networks.model.weights.items():
-        zero, deviation = weight == 0, beside[name].deviation
-        num += int(jnp.sum(zero if deviation is None else zero & (deviation == 0)))
+        zero, deviation = np.asarray(weight) == 0, beside[name].deviation
+        num += int(np.sum(zero if deviation is None else zero & (np.asarray(deviation) == 0)))
     return num
 
 

@@ -1,5 +1,6 @@
 """Distributions over networks, to be cut as networks are, and put together again."""
 
+import functools
 from typing import Any
 
 import equinox as eqx
@@ -64,13 +65,12 @@ def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
         if origin.leaf not in old_sites:
             continue
         old = old_sites[origin.leaf]
-        keep = jnp.asarray(nonzero)
         each = old_beside[old.name]
         sites.append(site)
         structures[site.name] = model.structures[old.name]
-        weights[site.name] = _taken(model.weights[old.name], origin, keep)
+        weights[site.name] = _taken(model.weights[old.name], origin, nonzero)
         beside[site.name] = Beside(
-            None if each.deviation is None else _taken(each.deviation, origin, keep),
+            None if each.deviation is None else _taken(each.deviation, origin, nonzero),
             {g: _taken_scales(g, v, old, site, origin) for g, v in each.variances.items()},
         )
     frozen_before = set(frozen_leaves(like))
@@ -80,9 +80,10 @@ def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
     return like.rebuilt(made, beside)
 
 
-def _taken(values: Array, origin: Origin, keep: Array) -> Array:
+def _taken(values: Array, origin: Origin, nonzero: np.ndarray) -> Array:
     """What is left of the values of a weight."""
-    return jnp.where(keep, values.reshape(-1)[origin.places], jnp.zeros((), values.dtype))
+    taken = np.asarray(values).reshape(-1)[origin.places]
+    return jnp.asarray(np.where(nonzero, taken, np.zeros((), taken.dtype)))
 
 
 def _taken_scales(group: str, scales: Array, old: Site, new: Site, origin: Origin) -> Array:
@@ -92,9 +93,10 @@ def _taken_scales(group: str, scales: Array, old: Site, new: Site, origin: Origi
     shape = GROUPS[group].full_shape(new)
     taken = np.zeros(int(np.prod(shape)), np.int64)
     taken[after.reshape(-1)] = before.reshape(-1)
-    return scales.reshape(-1)[taken].reshape(shape)
+    return jnp.asarray(np.asarray(scales).reshape(-1)[taken].reshape(shape))
 
 
+@functools.lru_cache
 def _scale_numbers(group: str, site: Site) -> np.ndarray:
     """For each weight, the number of its scale."""
     shape = GROUPS[group].full_shape(site)

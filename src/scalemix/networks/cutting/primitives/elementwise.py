@@ -13,14 +13,14 @@ from scalemix.networks.cutting.primitives._rule import Primitive
 ZERO_TO_ZERO = (
     "neg", "tanh", "sin", "tan", "asin", "atan", "sinh", "asinh", "atanh", "sqrt", "cbrt",
     "abs", "sign", "square", "erf", "expm1", "log1p", "round", "floor", "ceil",
-    "convert_element_type", "stop_gradient", "copy", "copy_p", "real", "imag",
-    "reduce_precision", "device_put", "optimization_barrier",
+    "convert_element_type", "stop_gradient", "copy", "reduce_precision", "device_put",
+    "optimization_barrier",
 )  # fmt: skip
 ANY_UNARY = (
     "exp", "exp2", "log", "logistic", "rsqrt", "cos", "acos", "cosh", "acosh", "erfc",
     "erf_inv", "lgamma", "digamma", "is_finite", "not",
 )  # fmt: skip
-SUMS = ("add", "sub", "max", "min", "add_any", "or", "xor")
+SUMS = ("add", "sub", "max", "min", "or", "xor")
 OTHERS = (
     "pow", "rem", "atan2", "eq", "ne", "lt", "le", "gt", "ge", "nextafter", "clamp",
     "shift_left", "shift_right_logical", "shift_right_arithmetic",
@@ -101,14 +101,14 @@ def _table(flow: FlowRule, *names: str, linear: bool = False) -> dict[str, Primi
     return {name: Primitive(keep_alike, flow, linear=linear) for name in names}
 
 
-LINEAR = ("neg", "convert_element_type", "stop_gradient", "copy", "copy_p", "reduce_precision")
+LINEAR = ("neg", "convert_element_type", "stop_gradient", "copy", "reduce_precision")
 
 PRIMITIVES: dict[str, Primitive] = {
     **_table(_unary, *ZERO_TO_ZERO),
     **_table(_unary, *LINEAR, linear=True),
     **_table(_keeps_varying, *ANY_UNARY, *OTHERS),
     **_table(_sum, *SUMS),
-    **_table(_sum, "add", "sub", "add_any", linear=True),
+    **_table(_sum, "add", "sub", linear=True),
     **_table(_multiply, "mul", linear=True),
     **_table(_multiply, "and"),
     **_table(_divide, "div", linear=True),
