@@ -193,3 +193,35 @@ def test_inputs_can_go():
     assert small.in_size == 3
     np.testing.assert_allclose(small(rows[0][jnp.array([0, 2, 3])]), network(rows[0]), rtol=1e-5)
     assert dataclasses.asdict(small)["out_size"] == 2
+
+
+class Branch(eqx.Module):
+    """A norm that only a layer that is off reads, and a stream around it."""
+
+    enter: eqx.nn.Linear
+    norm: eqx.nn.LayerNorm
+    hidden: eqx.nn.Linear
+    last: eqx.nn.Linear
+
+    def __init__(self):
+        self.enter, self.norm = eqx.nn.Linear(3, 6, key=KEY), eqx.nn.LayerNorm(6)
+        self.hidden = eqx.nn.Linear(6, 6, key=KEY)
+        self.last = eqx.nn.Linear(6, 2, key=KEY)
+
+    def __call__(self, x):
+        h = self.enter(x)
+        return self.last(h + jnp.tanh(self.hidden(self.norm(h))))
+
+
+def test_what_nothing_reads_keeps_no_units():
+    network = Branch()
+    network = eqx.tree_at(
+        lambda n: (n.hidden.weight, n.last.weight),
+        network,
+        (jnp.zeros((6, 6)), network.last.weight.at[:, 2].set(0.0)),
+    )
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3)), jnp.float32)
+    small = shrink(network, rows).members[0].network
+    assert small.enter.weight.shape == (5, 3)
+    assert small.norm.shape == (5,)
+    assert_same(network, small, rows)

@@ -67,6 +67,8 @@ class _Comparison:
         if number not in first:
             same = self.twin.get(number) == twin
             return None if same else f"{node.name} reads something else"
+        if not self.keep.is_live(node):
+            return None
         was, is_now = np.asarray(first[number]), np.asarray(second[twin])
         if was.dtype.kind == "f" and not (
             was.shape == is_now.shape and np.array_equal(was, is_now, equal_nan=True)

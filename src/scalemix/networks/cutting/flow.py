@@ -3,6 +3,7 @@
 Both are supersets, element by element: what is said to be zero or constant is so for certain.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -18,6 +19,8 @@ class Flow(NamedTuple):
     varies: np.ndarray
 
 
+PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
+"""Operations that make zero of zero, whatever the other input is."""
 FlowRule = Callable[["Flows", Node], Sequence[Flow]]
 
 
@@ -49,6 +52,27 @@ class Flows:
     def varies(self, array: int) -> bool:
         """Whether anything of it can change with the example."""
         return bool(self._known[array].varies.any())
+
+    @functools.cached_property
+    def live(self) -> frozenset[int]:
+        """The arrays whose values matter: those that lead to the output by more than zeros."""
+        live = set(self.trace.graph.outputs)
+        self._enliven(self.trace.graph, live)
+        return frozenset(live)
+
+    def _enliven(self, graph: Graph, live: set[int]) -> None:
+        for node in reversed(graph.nodes):
+            if not any(number in live for number in node.outputs):
+                continue
+            for body in node.bodies:
+                # Any step of a loop may lead to any other.
+                live.update(number for inner in body.walk() for number in inner.outputs)
+                live.update((*body.inputs, *body.outputs))
+            for number in node.inputs:
+                others = [other for other in node.inputs if other != number]
+                if node.name in PRODUCTS and not all(self[o].nonzero.any() for o in others):
+                    continue
+                live.add(number)
 
     def run(self, graph: Graph) -> None:
         """Follow the operations of a graph whose inputs are known."""

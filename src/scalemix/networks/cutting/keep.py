@@ -91,6 +91,10 @@ class Keep:
         if axis is None or not self.is_read(array, axis).all():
             self.pin(array, axis, f"{node.name} at {node.line}")
 
+    def is_live(self, node: Node) -> bool:
+        """Whether the values of what an operation makes matter."""
+        return any(number in self.flows.live for number in node.outputs)
+
     def link(self, *dimensions: Dimension) -> None:
         """These dimensions lose the same places."""
         _unite(self._same, dimensions)

@@ -146,6 +146,9 @@ def _nodes(network: PyTree) -> Iterator[tuple[Path, Any]]:
     seen: set[str] = set()
     for path, _ in _leaves(network):
         for end in range(len(path)):
+            if isinstance(path[end], jax.tree_util.FlattenedIndexKey):
+                # A node of a class that is no module: nobody knows its parts.
+                break
             if isinstance(path[end], jax.tree_util.SequenceKey):
                 name = jax.tree_util.keystr(path[:end])
                 if name not in seen:

@@ -18,9 +18,10 @@ def _keep_reduction(keep: Keep, node: Node) -> None:
     left = [axis for axis in range(keep.trace.ndim(source)) if axis not in gone]
     for place, axis in enumerate(left):
         keep.link((output, place), (source, axis))
-    for axis in gone:
-        # Even zeros count: the divisor of a mean is a number in the code.
-        keep.pin_for(node, source, axis)
+    if keep.is_live(node):
+        for axis in gone:
+            # Even zeros count: the divisor of a mean is a number in the code.
+            keep.pin_for(node, source, axis)
 
 
 def _nothing_is_zero(rule: FlowRule) -> FlowRule:
