@@ -1,7 +1,7 @@
 """What a fit returns."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import equinox as eqx
 import jax
@@ -174,6 +174,34 @@ class Posterior(eqx.Module):
 
         return find_relevance(self, threshold)
 
+    @overload
+    def prune(
+        self,
+        x: Any = ...,
+        *,
+        threshold: float = ...,
+        tolerance: float | None = ...,
+        mask_only: bool = ...,
+        drop_inputs: bool = ...,
+        same_shape: Literal[True] = ...,
+        as_function: bool = ...,
+        timed: bool = ...,
+    ) -> "Pruned": ...
+
+    @overload
+    def prune(
+        self,
+        x: Any = ...,
+        *,
+        threshold: float = ...,
+        tolerance: float | None = ...,
+        mask_only: bool = ...,
+        drop_inputs: bool = ...,
+        same_shape: bool,
+        as_function: bool = ...,
+        timed: bool = ...,
+    ) -> "Pruned | list[Pruned]": ...
+
     def prune(
         self,
         x: Any = None,
@@ -182,8 +210,10 @@ class Posterior(eqx.Module):
         tolerance: float | None = None,
         mask_only: bool = False,
         drop_inputs: bool = False,
+        same_shape: bool = True,
+        as_function: bool = False,
         timed: bool = False,
-    ) -> "Pruned":
+    ) -> "Pruned | list[Pruned]":
         """A smaller posterior, without the units and layers that are off, and a report.
 
         What removed parts add regardless of the input goes into the biases that remain. A layer
@@ -210,13 +240,22 @@ class Posterior(eqx.Module):
         drop_inputs : bool, default False
             Let the network take only the columns `report.inputs`. By default it still takes the
             inputs that are off, and ignores them.
+        same_shape : bool, default True
+            Whether the members of an ensemble keep one shape, each with units of its own, as many
+            as the largest needs. Otherwise each is pruned by itself, and a list comes back: one
+            for each member, of its own size, with a tolerance of its own.
+        as_function : bool, default False
+            Let a network whose class writes sizes into its code, so that it cannot have others,
+            come back as the operations that were traced. These take inputs of one shape, and no
+            file can hold them.
         timed : bool, default False
             Measure how long a pass takes before and after.
 
         Returns
         -------
         Pruned
-            With `posterior`, `network` and `report`; `print` shows the report.
+            With `posterior`, `network` and `report`; `print` shows the report. A list of them with
+            `same_shape=False`.
 
         Raises
         ------
@@ -237,10 +276,14 @@ class Posterior(eqx.Module):
         """
         from scalemix.posterior.pruning import prune
 
-        return prune(
-            self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
-            drop_inputs=drop_inputs, timed=timed,
-        )  # fmt: skip
+        pruned = [
+            prune(
+                posterior, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
+                drop_inputs=drop_inputs, as_function=as_function, timed=timed,
+            )
+            for posterior in ([self] if same_shape else self.members)
+        ]  # fmt: skip
+        return pruned[0] if same_shape else pruned
 
     def pareto_k(
         self,

@@ -98,6 +98,22 @@ def test_a_size_in_the_code_stays_and_the_rest_goes():
     assert "reshape" in note
 
 
+def test_a_network_with_sizes_in_its_code_as_a_function():
+    network, rows = written(), jnp.asarray(np.random.default_rng(0).normal(size=(2, 1, 5)))
+    rows = rows.astype(jnp.float32)
+    made = shrink(network, rows, as_function=True)
+    small = made.members[0].network
+    assert not made.notes
+    assert small.network.conv.weight.shape == (3, 1, 3)
+    assert small.network.wide.weight.shape == (5, 9)
+    expected = jax.vmap(network)(rows)
+    np.testing.assert_allclose(
+        jax.jit(jax.vmap(small))(rows), expected, rtol=1e-5, atol=1e-6
+    )
+    slope = jax.grad(lambda x: small(x).sum())(rows[0])
+    np.testing.assert_allclose(slope, jax.grad(lambda x: network(x).sum())(rows[0]), rtol=1e-4)
+
+
 class Mean(eqx.Module):
     first: eqx.nn.Linear
     last: eqx.nn.Linear

@@ -166,6 +166,49 @@ def test_members_of_an_ensemble():
     assert np.all(apart < 5 * np.sqrt((one.epistemic**2 + other.epistemic**2) / 1200))
 
 
+def test_members_of_their_own_sizes():
+    model, rng = cases.model("mlp", 2, "softplus"), np.random.default_rng(3)
+    offs = [{"layers.1": HALF}, {"layers.1": ~HALF}]
+    post = cases.ensemble([cases.gaussian(model, rng, off) for off in offs])
+    first, second = post.prune(same_shape=False)
+    assert first.report.units["layers.0"] == (5, 2)
+    assert second.report.units["layers.0"] == (5, 3)
+    for pruned, member in zip(
+        (first, second), post.prune(mask_only=True).posterior.members, strict=True
+    ):
+        np.testing.assert_allclose(
+            cases.forward(pruned.posterior.model.network, X, "softplus"),
+            cases.forward(member.model.network, X, "softplus"),
+            rtol=1e-4,
+        )
+
+
+class Written(eqx.Module):
+    """A size that is written into the code."""
+
+    convolution: eqx.nn.Conv1d
+    dense: eqx.nn.Linear
+
+    def __call__(self, x):
+        return self.dense(jax.nn.relu(self.convolution(x[None])).reshape(12))
+
+
+def test_a_size_in_the_code():
+    own = Written(eqx.nn.Conv1d(1, 4, 3, padding=1, key=KEY), eqx.nn.Linear(12, "scalar", key=KEY))
+    prior, example = sx.ARD(sx.HalfCauchy(1.0)), jnp.ones(3)
+    model = sx.Model(own, prior, sx.likelihoods.Gaussian(0.3), example=example)
+    weights = model.weights | {"dense": model.weights["dense"].at[:, 3:].set(0.0)}
+    post = cases.posterior(OneNetwork(model.with_weights(weights)))
+    masked, emitted = post.prune(), post.prune(as_function=True)
+    line = Written.__call__.__code__.co_firstlineno + 1
+    assert masked.report.num_stored[0] == masked.report.num_stored[1]
+    assert f"test_prune.py:{line}, TypeError: cannot reshape" in str(masked)
+    assert emitted.posterior.model.weights["network.dense"].shape == (1, 3)
+    before, after = emitted.report.multiply_adds
+    assert (before, after) == (4 * 9 + 12, 9 + 3)
+    np.testing.assert_allclose(emitted.predict(X).mean, masked.predict(X).mean, rtol=1e-5)
+
+
 @pytest.mark.parametrize("many", [False, True])
 def test_a_file_holds_a_pruned_posterior(many, tmp_path):
     model, rng = as_fitted(cases.model("equinox", 2)), np.random.default_rng(3)

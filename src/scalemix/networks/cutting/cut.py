@@ -10,6 +10,7 @@ import numpy as np
 
 from scalemix._types import PyTree
 from scalemix.networks.cutting.compare import find_difference
+from scalemix.networks.cutting.emitted import Emitted, Program
 from scalemix.networks.cutting.graph import Call, Trace
 from scalemix.networks.cutting.keep import Dimension, Keep
 from scalemix.networks.cutting.lines import line_of_error
@@ -62,11 +63,17 @@ class Cutter:
             for axis in range(self.trace.ndim(self.trace.leaves[leaf]))
         ]
 
-    def cut(self) -> Cut:
-        """As small as can be. What cannot be followed stays as it is."""
+    def cut(self, *, as_function: bool = False) -> Cut:
+        """As small as can be. What cannot be followed stays as it is.
+
+        With `as_function`, networks whose classes cannot have the sizes that are left come back as
+        the operations that were traced.
+        """
         first = self._attempt()
         if first.members:
             return first
+        if as_function:
+            return self._emit()
         for options in ({"tied": True}, {"tied": True, "alike": True}):
             again = self._attempt(**options)
             if again.members:
@@ -107,14 +114,25 @@ class Cutter:
             return Cut((), tuple(keeps), {}, trial.problem)
         # Members differ in their arrays alone.
         members = [
-            member.moved(
-                with_arrays(fitted, arrays_of(network)),
-                lambda leaf, values, keep=keep: take(values, keep.masks(self.trace.leaves[leaf])),
-            )
+            self._moved(member, with_arrays(fitted, arrays_of(network)), keep)
             for member, network, keep in zip(self.members, small, keeps, strict=True)
         ]
         nonzero = self.members[0].nonzero
         return Cut(tuple(members), tuple(keeps), reasons_to_stay(keeps[0], nonzero))
+
+    def _emit(self) -> Cut:
+        # One program for all members.
+        keeps = self._solve(alike=True)
+        program = Program(keeps[0])
+        networks = [Emitted(self._rebuild(m, keeps[0]), program) for m in self.members]
+        members = [self._moved(m, n, keeps[0]) for m, n in zip(self.members, networks, strict=True)]
+        return Cut(tuple(members), tuple(keeps), {})
+
+    def _moved(self, member: Member, network: PyTree, keep: Keep) -> Member:
+        def move(leaf: int, values: np.ndarray) -> np.ndarray:
+            return take(values, keep.masks(self.trace.leaves[leaf]))
+
+        return member.moved(network, move)
 
     def _rebuild(self, member: Member, keep: Keep) -> PyTree:
         arrays, static = eqx.partition(member.network, eqx.is_array)

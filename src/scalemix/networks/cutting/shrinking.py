@@ -67,13 +67,13 @@ class Shrinker:
         self.dropped: Counter[str] = Counter()
         self.notes: list[str] = []
 
-    def shrink(self, *, drop_inputs: bool = False) -> Shrunk:
+    def shrink(self, *, drop_inputs: bool = False, as_function: bool = False) -> Shrunk:
         """The smaller networks."""
         self._fold()
         self._drop()
         whole = self._fixed_leaves(self.members[0])
         cutter = Cutter(self.members, self.rows[0], self.call, whole=whole, drop_inputs=drop_inputs)
-        cut = cutter.cut()
+        cut = cutter.cut(as_function=as_function)
         if cut.problem is not None:
             self.notes.append(f"Some parts only have a mask: {cut.problem}.")
         names = [path_name(path) for path in paths_of(self.members[0].network)]

@@ -43,7 +43,9 @@ def call(network: PyTree, x: Any) -> Any:
     return network(x)
 
 
-def compact(members: Sequence[Networks], rows: Any, *, drop_inputs: bool) -> Compacted:
+def compact(
+    members: Sequence[Networks], rows: Any, *, drop_inputs: bool, as_function: bool = False
+) -> Compacted:
     """The same networks without the parts that nothing passes through.
 
     `rows` are examples as the network sees them, at which the two are compared.
@@ -59,7 +61,7 @@ def compact(members: Sequence[Networks], rows: Any, *, drop_inputs: bool) -> Com
         return eqx.tree_equal(structures.get(one), structures.get(other)) is not False
 
     shrinker = Shrinker(begun, rows, call, fixed=frozen_leaves(first), alike=alike)
-    made = shrinker.shrink(drop_inputs=drop_inputs)
+    made = shrinker.shrink(drop_inputs=drop_inputs, as_function=as_function)
     notes = list(made.notes)
     taken = _inputs_taken(made, rows)
     if not _agree(begun, made.members, rows, taken):

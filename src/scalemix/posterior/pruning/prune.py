@@ -102,6 +102,7 @@ def prune(
     tolerance: float | None,
     mask_only: bool,
     drop_inputs: bool,
+    as_function: bool,
     timed: bool,
 ) -> Pruned:
     """A smaller posterior; see `Posterior.prune`."""
@@ -118,7 +119,7 @@ def prune(
     rows = rows_as_seen(posterior, x)
     small, made = under_mask, None
     if rows is not None and not mask_only:
-        made = compact(masked, rows, drop_inputs=drop_inputs)
+        made = compact(masked, rows, drop_inputs=drop_inputs, as_function=as_function)
         small = with_members(posterior, made.members, made.inputs if drop_inputs else None)
     report = _report(posterior, small, made, rows, timed=timed, mask_only=mask_only)
     if before is not None:
