@@ -107,9 +107,7 @@ def test_a_network_with_sizes_in_its_code_as_a_function():
     assert small.network.conv.weight.shape == (3, 1, 3)
     assert small.network.wide.weight.shape == (5, 9)
     expected = jax.vmap(network)(rows)
-    np.testing.assert_allclose(
-        jax.jit(jax.vmap(small))(rows), expected, rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(jax.jit(jax.vmap(small))(rows), expected, rtol=1e-5, atol=1e-6)
     slope = jax.grad(lambda x: small(x).sum())(rows[0])
     np.testing.assert_allclose(slope, jax.grad(lambda x: network(x).sum())(rows[0]), rtol=1e-4)
 

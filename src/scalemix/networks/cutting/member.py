@@ -11,6 +11,7 @@ import numpy as np
 
 from scalemix._types import PyTree
 from scalemix.networks.cutting.constants import Changes
+from scalemix.networks.cutting.graph import is_numeric
 
 
 class Origin(NamedTuple):
@@ -105,9 +106,9 @@ def with_arrays(network: PyTree, arrays: Sequence[Any]) -> PyTree:
 
 def take(values: Any, masks: Sequence[np.ndarray]) -> Any:
     """The places of an array that stay, axis by axis."""
-    numpy = isinstance(values, np.ndarray)
-    for axis, mask in enumerate(masks):
-        if not mask.all():
-            where = np.flatnonzero(mask)
-            values = values.take(where, axis) if numpy else jnp.take(values, where, axis=axis)
-    return values
+    if all(mask.all() for mask in masks):
+        return values
+    if not is_numeric(values):
+        return values[np.ix_(*masks)]
+    taken = np.asarray(values)[np.ix_(*masks)]
+    return taken if isinstance(values, np.ndarray) else jnp.asarray(taken)
