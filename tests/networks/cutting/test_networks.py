@@ -179,6 +179,18 @@ def test_a_block_stays_whose_constant_cannot_move():
     assert_same(network, made.members[0].network, rows)
 
 
+def test_several_blocks_go_for_several_reasons():
+    """In one nothing is read, in the other nothing is written."""
+    network = blocks()
+    network = eqx.tree_at(
+        lambda n: n.blocks[2][1].weight, network, jnp.zeros_like(network.blocks[2][1].weight)
+    )
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3)), jnp.float32)
+    made = shrink(network, rows)
+    assert made.dropped == {"blocks.1": 1, "blocks.2": 1}
+    assert_same(network, made.members[0].network, rows)
+
+
 def test_members_keep_as_many_places_each_its_own():
     network = CASES["images"].network()
     other = eqx.tree_at(

@@ -60,7 +60,7 @@ def find_rows(network: PyTree, trace: Trace) -> Iterator[Row]:
                 yield Row(paths[leaves[0]], (leaves,) * node.params["length"], stacked=True)
 
 
-def row_names(network: PyTree, row: Row) -> list[str]:
+def row_names(row: Row) -> list[str]:
     """What to call each layer."""
     path = row.path
     if row.stacked:

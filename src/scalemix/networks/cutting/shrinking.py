@@ -66,6 +66,7 @@ class Shrinker:
         self.fixed, self.alike = set(fixed), alike
         self.dropped: Counter[str] = Counter()
         self.notes: list[str] = []
+        self._known: list[tuple[Member, Constants]] = []
 
     def shrink(self, *, drop_inputs: bool = False, as_function: bool = False) -> Shrunk:
         """The smaller networks."""
@@ -91,10 +92,16 @@ class Shrinker:
         return [leaf for leaf, origin in enumerate(member.origins) if origin.leaf in self.fixed]
 
     def _constants(self, member: Member) -> Constants:
+        """What is known of a network's constants; it is found once, for all that is tried."""
+        for known, constants in self._known:
+            if known is member:
+                return constants
         trace = Trace(self.call, member.network, self.rows[0])
         flows = find_flows(trace, member.nonzero)
         fixed = self._fixed_leaves(member)
-        return Constants(trace, flows, member.network, self.rows[0], fixed)
+        constants = Constants(trace, flows, member.network, self.rows[0], fixed)
+        self._known = [*self._known, (member, constants)][-2 * len(self.members) :]
+        return constants
 
     # Units
 
@@ -123,7 +130,7 @@ class Shrinker:
     def _drop(self) -> None:
         tried: set[str] = set()
         while True:
-            trace = Trace(self.call, self.members[0].network, self.rows[0])
+            trace = self._constants(self.members[0]).trace
             rows = {str(row.path): row for row in find_rows(self.members[0].network, trace)}
             left = [name for name in rows if name not in tried]
             if not left:
@@ -138,17 +145,16 @@ class Shrinker:
         ]
         if len(self.members) > 1:
             off = self._as_many(row, off)
-        if not any(off) or self._try_to_drop(row, off):
+        names = row_names(row)
+        if not any(off) or self._try_to_drop(row, off, [names[p] for ps in off for p in ps]):
             return
         # Together they cannot go: of a single network, as many as can.
         chosen: list[int] = []
         for place in off[0] if len(self.members) == 1 and len(off[0]) > 1 else []:
             # What is left of the row has other places by now.
-            if self._try_to_drop(row, [[place - len(chosen)]]):
+            if self._try_to_drop(row, [[place - len(chosen)]], [names[place]]):
                 chosen.append(place)
-                trace = Trace(self.call, self.members[0].network, self.rows[0])
-                rows = find_rows(self.members[0].network, trace)
-                row = next((each for each in rows if each.path == row.path), row)
+                row = self._same_row(self.members[0], row)
 
     def _as_many(self, row: Row, off: list[list[int]]) -> list[list[int]]:
         """As many layers of each member; the same ones, if priors tell them apart."""
@@ -167,8 +173,8 @@ class Shrinker:
         num = min(map(len, off))
         return [places[:num] for places in off]
 
-    def _try_to_drop(self, row: Row, off: list[list[int]]) -> bool:
-        names, problem = row_names(self.members[0].network, row), ""
+    def _try_to_drop(self, row: Row, off: list[list[int]], names: list[str]) -> bool:
+        problem = ""
         for give in (False, True):
             members = self.members
             if give:
@@ -184,23 +190,22 @@ class Shrinker:
                 continue
             if not all(map(self._agree, self.members, dropped)):
                 problem = "the network does not compute the same without them"
-                continue
+                break
             like = without(self.members[0].network, self._same_row(self.members[0], row), off[0])
             self.members = dropped
             if give:
                 self._strip(like)
-            for places in off:
-                self.dropped.update(names[place] for place in places)
+            self.dropped.update(names)
             return True
-        listed = ", ".join(dict.fromkeys(names[place] for places in off for place in places))
         if len(off[0]) == 1 or len(self.members) > 1:
+            listed = ", ".join(dict.fromkeys(names))
             self.notes.append(f"Layers that are off stay ({listed}): {problem}.")
         return False
 
     def _same_row(self, member: Member, row: Row) -> Row:
-        trace = Trace(self.call, member.network, self.rows[0])
-        rows = find_rows(member.network, trace)
-        return next(each for each in rows if each.path == row.path and each.stacked == row.stacked)
+        rows = find_rows(member.network, self._constants(member).trace)
+        same = (each for each in rows if each.path == row.path and each.stacked == row.stacked)
+        return next(same, row)
 
     def _dropped(self, member: Member, row: Row, places: list[int]) -> Member:
         if not row.stacked:
