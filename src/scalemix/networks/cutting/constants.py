@@ -90,8 +90,7 @@ class Constants:
 
     @functools.cached_property
     def _values(self) -> dict[int, Any]:
-        run = jax.jit(lambda inputs: run_graph(self.trace, self.trace.graph, inputs))
-        return run(self._inputs)
+        return run_graph(self.trace, self.trace.graph, self._inputs)
 
     def places(self, number: int) -> tuple[int, np.ndarray] | None:
         """The leaf that an array is made of alone, and which of its elements are where.

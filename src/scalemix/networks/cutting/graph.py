@@ -5,6 +5,7 @@ or a choice keeps its bodies as graphs of their own.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -88,6 +89,21 @@ class Trace:
     def example(self) -> tuple[int, ...]:
         """The numbers of the arrays of the example."""
         return self.graph.inputs[self.num_leaves :]
+
+    @functools.cached_property
+    def nodes(self) -> "tuple[Node, ...]":
+        """All operations, those of bodies included."""
+        return tuple(self.graph.walk())
+
+    @functools.cached_property
+    def neighbours(self) -> dict[int, list[int]]:
+        """The numbers of the operations that read or write each array."""
+        near: dict[int, list[int]] = {}
+        for index, node in enumerate(self.nodes):
+            inner = [n for body in node.bodies for n in (*body.inputs, *body.outputs)]
+            for number in {*node.inputs, *node.outputs, *inner}:
+                near.setdefault(number, []).append(index)
+        return near
 
     def ndim(self, array: int) -> int:
         return len(self.shapes[array])

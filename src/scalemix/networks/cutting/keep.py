@@ -30,7 +30,7 @@ class Keep:
         # The number of a reason; none is zero. Of two reasons the later one says more.
         self._why = [[np.zeros(size, np.int32) for size in shape] for shape in trace.shapes]
         self.reasons = [*FILLING, READ]
-        self.changed = False
+        self.touched: set[int] = set()
         self._same: dict[Dimension, Dimension] = {}
         self._together: dict[Dimension, Dimension] = {}
 
@@ -63,7 +63,7 @@ class Keep:
         new = ((mine == 0) & (why > 0)) | ((mine < filling) & (why >= filling))
         if new.any():
             self._why[array][axis] = np.where(new, why, mine)
-            self.changed = True
+            self.touched.add(array)
 
     def need(self, array: int, axis: int, mask: np.ndarray) -> None:
         """Let these places stay, because something reads them."""

@@ -1,11 +1,12 @@
 """Lets masks grow until every operation has what it asks for."""
 
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from scalemix.networks.cutting.flow import Flows
-from scalemix.networks.cutting.graph import Graph, Node, Trace
+from scalemix.networks.cutting.graph import Node, Trace
 from scalemix.networks.cutting.keep import FILLING, ONE_STAYS, OTHERS, READ, Dimension, Keep
 from scalemix.networks.cutting.primitives import PRIMITIVES
 
@@ -47,36 +48,39 @@ def solve(
 
 def settle(keep: Keep) -> None:
     """Grow to what all operations ask for. Of an axis that nothing asks for one place stays."""
-    while True:
-        keep.changed = True
-        while keep.changed:
-            keep.changed = False
-            _sweep(keep, keep.trace.graph)
-        empty = _first_empty(keep)
-        if empty is None:
-            return
-        keep.pin_first(*empty, ONE_STAYS)
+    _propagate(keep, range(len(keep.trace.nodes)))
+    for number, shape in enumerate(keep.trace.shapes):
+        for axis, size in enumerate(shape):
+            if size and not keep.why(number, axis).any():
+                keep.touched.clear()
+                keep.pin_first(number, axis, ONE_STAYS)
+                _propagate(keep, _near(keep))
 
 
-def _sweep(keep: Keep, graph: Graph) -> None:
-    for node in reversed(graph.nodes):
+def _propagate(keep: Keep, start: Iterable[int]) -> None:
+    """Ask operations what they need, the last first, and again those whose arrays have grown."""
+    waiting = set(start)
+    heap = [-index for index in waiting]
+    heapq.heapify(heap)
+    while heap:
+        index = -heapq.heappop(heap)
+        waiting.discard(index)
+        node = keep.trace.nodes[index]
         primitive = PRIMITIVES.get(node.name)
+        keep.touched.clear()
         (_keep_everything if primitive is None else primitive.keep)(keep, node)
-        for body in node.bodies:
-            _sweep(keep, body)
+        for near in _near(keep) - waiting:
+            waiting.add(near)
+            heapq.heappush(heap, -near)
+
+
+def _near(keep: Keep) -> set[int]:
+    return {index for number in keep.touched for index in keep.trace.neighbours.get(number, ())}
 
 
 def _keep_everything(keep: Keep, node: Node) -> None:
     for number in (*node.inputs, *node.outputs):
         keep.pin_for(node, number)
-
-
-def _first_empty(keep: Keep) -> Dimension | None:
-    for number, shape in enumerate(keep.trace.shapes):
-        for axis, size in enumerate(shape):
-            if size and not keep.why(number, axis).any():
-                return number, axis
-    return None
 
 
 def same_shape(

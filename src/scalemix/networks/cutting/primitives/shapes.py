@@ -74,19 +74,13 @@ def _keep_reshape(keep: Keep, node: Node) -> None:
             continue
         loose = [(v, axis) for v, axes in sides for axis in axes if not keep.is_whole(v, axis)]
         keep.together(loose)
-        before = keep.changed
-        while True:
-            keep.changed = False
-            flat = np.maximum(*(_outer(keep, v, axes) for v, axes in sides))
-            for v, axes in sides:
-                whole = flat.reshape([shapes[v][axis] for axis in axes])
-                for place, axis in enumerate(axes):
-                    others = tuple(k for k in range(len(axes)) if k != place)
-                    keep.grow(v, axis, whole.max(axis=others))
-            before |= keep.changed
-            if not keep.changed:
-                break
-        keep.changed = before
+        # Once is enough: if an axis has grown by this, the operation is asked again.
+        flat = np.maximum(*(_outer(keep, v, axes) for v, axes in sides))
+        for v, axes in sides:
+            whole = flat.reshape([shapes[v][axis] for axis in axes])
+            for place, axis in enumerate(axes):
+                others = tuple(k for k in range(len(axes)) if k != place)
+                keep.grow(v, axis, whole.max(axis=others))
 
 
 def _outer(keep: Keep, array: int, axes: list[int]) -> np.ndarray:
