@@ -1,7 +1,7 @@
 """What a fit returns."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
@@ -174,34 +174,6 @@ class Posterior(eqx.Module):
 
         return find_relevance(self, threshold)
 
-    @overload
-    def prune(
-        self,
-        x: Any = ...,
-        *,
-        threshold: float = ...,
-        tolerance: float | None = ...,
-        mask_only: bool = ...,
-        drop_inputs: bool = ...,
-        same_shape: Literal[True] = ...,
-        as_function: bool = ...,
-        timed: bool = ...,
-    ) -> "Pruned": ...
-
-    @overload
-    def prune(
-        self,
-        x: Any = ...,
-        *,
-        threshold: float = ...,
-        tolerance: float | None = ...,
-        mask_only: bool = ...,
-        drop_inputs: bool = ...,
-        same_shape: bool,
-        as_function: bool = ...,
-        timed: bool = ...,
-    ) -> "Pruned | list[Pruned]": ...
-
     def prune(
         self,
         x: Any = None,
@@ -213,17 +185,16 @@ class Posterior(eqx.Module):
         same_shape: bool = True,
         as_function: bool = False,
         timed: bool = False,
-    ) -> "Pruned | list[Pruned]":
+    ) -> "Pruned":
         """A smaller posterior, without the units and layers that are off, and a report.
 
         What removed parts add regardless of the input goes into the biases that remain. A layer
         under `ADD` goes as a whole or not at all, since its rows have no scales of their own.
 
-        The network is traced, to find which dimensions of which arrays go together, and comes back
-        as one of its own class, with other sizes. It computes what it would under a mask, or it is
-        not cut. What cannot be followed, such as a size that is written into the code, keeps its
-        shape under the mask, and the report names the line. `equinox.nn.MLP` has one width for all
-        layers, and becomes a `scalemix.networks.MLP`.
+        The network is traced, and comes back as one of its own class with other sizes, which
+        computes what it would under a mask. What cannot be followed, such as a size written into
+        the code, stays under the mask, and the report names the line. `equinox.nn.MLP` has one
+        width for all layers, and becomes a `scalemix.networks.MLP`.
 
         Parameters
         ----------
@@ -241,21 +212,18 @@ class Posterior(eqx.Module):
             Let the network take only the columns `report.inputs`. By default it still takes the
             inputs that are off, and ignores them.
         same_shape : bool, default True
-            Whether the members of an ensemble keep one shape, each with units of its own, as many
-            as the largest needs. Otherwise each is pruned by itself, and a list comes back: one
-            for each member, of its own size, with a tolerance of its own.
+            Members of an ensemble keep one shape, that of the largest. If this is False, each is
+            also pruned by itself, to a size of its own: see `Pruned.members`.
         as_function : bool, default False
-            Let a network whose class writes sizes into its code, so that it cannot have others,
-            come back as the operations that were traced. These take inputs of one shape, and no
-            file can hold them.
+            Let a network with sizes in its code come back as the operations that were traced.
+            These take inputs of one shape, and no file can hold them.
         timed : bool, default False
             Measure how long a pass takes before and after.
 
         Returns
         -------
         Pruned
-            With `posterior`, `network` and `report`; `print` shows the report. A list of them with
-            `same_shape=False`.
+            With `posterior`, `network` and `report`; `print` shows the report.
 
         Raises
         ------
@@ -276,14 +244,10 @@ class Posterior(eqx.Module):
         """
         from scalemix.posterior.pruning import prune
 
-        pruned = [
-            prune(
-                posterior, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
-                drop_inputs=drop_inputs, as_function=as_function, timed=timed,
-            )
-            for posterior in ([self] if same_shape else self.members)
-        ]  # fmt: skip
-        return pruned[0] if same_shape else pruned
+        return prune(
+            self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
+            drop_inputs=drop_inputs, same_shape=same_shape, as_function=as_function, timed=timed,
+        )  # fmt: skip
 
     def pareto_k(
         self,

@@ -170,7 +170,9 @@ def test_members_of_their_own_sizes():
     model, rng = cases.model("mlp", 2, "softplus"), np.random.default_rng(3)
     offs = [{"layers.1": HALF}, {"layers.1": ~HALF}]
     post = cases.ensemble([cases.gaussian(model, rng, off) for off in offs])
-    first, second = post.prune(same_shape=False)
+    pruned = post.prune(same_shape=False)
+    assert pruned.report.units["layers.0"] == (5, 3)
+    first, second = pruned.members
     assert first.report.units["layers.0"] == (5, 2)
     assert second.report.units["layers.0"] == (5, 3)
     for pruned, member in zip(

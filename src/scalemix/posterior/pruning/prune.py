@@ -49,6 +49,8 @@ class Pruned:
     network : PyTree
         One network without noise, its weights at their means; of an ensemble, that of the first
         member. It takes inputs as `posterior.scaling` standardises them.
+    members : tuple of Pruned
+        With `same_shape=False`, each member of an ensemble by itself, of its own size; else empty.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Pruned:
 
     posterior: Posterior
     report: Report
+    members: tuple["Pruned", ...] = ()
 
     @property
     def network(self) -> PyTree:
@@ -104,8 +107,17 @@ def prune(
     drop_inputs: bool,
     as_function: bool,
     timed: bool,
+    same_shape: bool = True,
 ) -> Pruned:
     """A smaller posterior; see `Posterior.prune`."""
+    if not same_shape:
+        settings: dict[str, Any] = {
+            "threshold": threshold, "tolerance": tolerance, "mask_only": mask_only,
+            "drop_inputs": drop_inputs, "as_function": as_function, "timed": timed,
+        }  # fmt: skip
+        together = prune(posterior, x, **settings)
+        members = tuple(prune(member, x, **settings) for member in posterior.members)
+        return dataclasses.replace(together, members=members)
     _check(x, threshold, tolerance, mask_only, drop_inputs)
     members = [*posterior.networks.members]
     _check_networks(members[0])
