@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 
 import scalemix as sx
+from scalemix.data.checks import inputs_as_seen
 from tests.networks.cases import KEY, Along, Autoencoder, Flat, Stack, Words
 
 PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
@@ -31,15 +33,21 @@ class Kind(NamedTuple):
     shape: tuple[int, ...]
     prior: Any
     tokens: bool = False
+    several: bool = False
+    """Whether the network takes two inputs."""
+    fixed: Callable[[], Any] | None = None
+    """The network with a state that stays as it is, where passes change it."""
 
-    def data(self) -> tuple[np.ndarray, np.ndarray]:
+    def data(self) -> tuple[Any, np.ndarray]:
         rng = np.random.default_rng(0)
         x = rng.normal(size=(NUM, *self.shape)).astype(np.float32)
         y = x.reshape(NUM, -1).mean(axis=1) + 0.1 * rng.normal(size=NUM)
+        if self.several:
+            return {"some": x[:, :1], "rest": x[:, 1:]}, y
         return (np.clip(2 * x + 2, 0, 4).astype(np.int32) if self.tokens else x), y
 
     def model(self) -> sx.Model:
-        example = jnp.asarray(self.data()[0][0])
+        example = jax.tree.map(lambda part: jnp.asarray(part[0]), self.data()[0])
         return sx.Model(self.build(), self.prior, GAUSSIAN, example=example)
 
 
@@ -66,6 +74,54 @@ class Block(eqx.Module):
 def words() -> Words:
     """Tokens at four places."""
     return Words(eqx.nn.Embedding(5, 3, key=KEY), eqx.nn.Embedding(4, 3, key=KEY))
+
+
+def stack() -> eqx.nn.Sequential:
+    """Stacked layers, behind one that reads the input."""
+    return eqx.nn.Sequential([eqx.nn.Linear(4, 4, key=KEY), eqx.nn.Lambda(Stack(4, 3))])
+
+
+class Normed(eqx.Module):
+    """A dense layer, a BatchNorm with running statistics, and dropout of the network's own."""
+
+    first: eqx.nn.Linear
+    norm: eqx.nn.BatchNorm
+    drop: eqx.nn.Dropout
+    last: eqx.nn.Linear
+
+    def __init__(self):
+        self.first = eqx.nn.Linear(4, 4, key=KEY)
+        self.norm = eqx.nn.BatchNorm(4, axis_name="batch", mode="ema")
+        self.drop = eqx.nn.Dropout(0.2)
+        self.last = eqx.nn.Linear(4, "scalar", key=KEY)
+
+    def __call__(self, x, state, key=None):
+        h, state = self.norm(self.first(x), state)
+        return self.last(self.drop(jnp.tanh(h), key=key)), state
+
+
+def normed() -> sx.networks.CalledNetwork:
+    """With its state, and keys in training alone."""
+    network, state = eqx.nn.make_with_state(Normed)()
+    return sx.networks.with_call(
+        network, lambda net, x, state, key=None: net(x, state, key=key), state=state
+    )
+
+
+def settled() -> sx.networks.CalledNetwork:
+    """The same with statistics that stay as they are."""
+    network, state = eqx.nn.make_with_state(Normed)()
+    return sx.networks.with_call(
+        eqx.nn.inference_mode(network), lambda net, x, state: net(x, state), state=state
+    )
+
+
+def joined() -> sx.networks.CalledNetwork:
+    """Two inputs of a network that takes one."""
+    network = eqx.nn.MLP(4, "scalar", 4, 1, key=KEY)
+    return sx.networks.with_call(
+        network, lambda net, x: net(jnp.concatenate([x["some"], x["rest"]]))
+    )
 
 
 def function() -> sx.networks.FunctionNetwork:
@@ -113,9 +169,9 @@ KINDS = {
             "*.narrow": sx.ADD(sx.InverseGamma(3.0, 3.0)),
         },
     ),
-    "stacked layers in a loop": Kind(lambda: Flat(Stack(4, 3), 4), (4,), ARD),
+    "stacked layers in a loop": Kind(lambda: Flat(stack(), 4), (4,), ARD),
     "stacked layers, ADD": Kind(
-        lambda: Flat(Stack(4, 3), 4), (4,),
+        lambda: Flat(stack(), 4), (4,),
         {"*.layers": sx.ADD(sx.InverseGamma(3.0, 3.0)), "head": ARD},
     ),
     "`eqx.nn.MLP(scan=True)`": Kind(
@@ -123,6 +179,12 @@ KINDS = {
     ),
     "tied weights (`eqx.nn.Shared`)": Kind(lambda: Flat(Autoencoder(4, 3), 4), (4,), ARD),
     "function of parameters (Flax)": Kind(function, (4,), ARD),
+    "`BatchNorm` with a state, `Dropout` with a key": Kind(normed, (4,), ARD, fixed=settled),
+    "several inputs (`call=`)": Kind(joined, (4,), ARD, several=True),
+    "layers that share scales": Kind(
+        lambda: Flat(Along(eqx.nn.GRUCell(2, 3, key=KEY)), 3), (4, 2),
+        {("body.cell.weight_hh", "head"): ARD},
+    ),
 }  # fmt: skip
 
 
@@ -136,7 +198,10 @@ def em(kind: Kind) -> str:
 
 def mcmc(kind: Kind) -> str:
     method = sx.MCMC(num_chains=1, num_warmup=3, num_samples=2, sampler="mclmc", warm_start_steps=2)
-    return _fit(kind, method)
+    if kind.fixed is None:
+        return _fit(kind, method)
+    _fit(kind._replace(build=kind.fixed), method)
+    return "yes, with a fixed state"
 
 
 def relevance(kind: Kind) -> str:
@@ -147,17 +212,17 @@ def relevance(kind: Kind) -> str:
 
 
 def prune(kind: Kind) -> str:
+    """Everything that a scale stands on is off: whatever reads nothing else goes."""
     posterior = _posterior(kind)
     x, _ = kind.data()
-    try:
-        posterior.prune(x)
-    except ValueError as error:
-        # The only thing in the way may be that the network cannot be cut.
-        if "prune(mask_only=True) works for any network" not in str(error):
-            raise
-        posterior.prune(x, mask_only=True)
-        return "mask"
-    return "smaller"
+    limits = {"threshold": np.inf, "tolerance": 1e9}
+    small, masked = posterior.prune(x, **limits), posterior.prune(x, mask_only=True, **limits)
+    seen = jax.device_put(inputs_as_seen(x, posterior.model, posterior.scaling))
+    np.testing.assert_allclose(
+        jax.vmap(small.network)(seen), jax.vmap(masked.network)(seen), rtol=1e-4, atol=1e-5
+    )
+    before, after = small.report.num_stored
+    return "smaller" if after < before else "mask"
 
 
 def save_and_load(kind: Kind) -> str:
@@ -171,9 +236,21 @@ def save_and_load(kind: Kind) -> str:
     return "yes"
 
 
+def export(kind: Kind) -> str:
+    posterior = _posterior(kind)
+    x, _ = kind.data()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "one.jaxexport"
+        posterior.export(path, num_draws=4)
+        function = jax.export.deserialize(bytearray(path.read_bytes()))
+    mean = posterior.predict(x, num_draws=4).mean
+    np.testing.assert_allclose(function.call(x)["mean"], mean, rtol=1e-3, atol=1e-4)
+    return "yes"
+
+
 USES = {
     "noise": noise, "EM": em, "MCMC": mcmc, "relevance": relevance, "prune": prune,
-    "save, load": save_and_load,
+    "save, load": save_and_load, "export": export,
 }  # fmt: skip
 
 

@@ -31,3 +31,12 @@ def bind(equation: JaxprEqn, inputs: Sequence[Any], **changed: Any) -> list[Any]
     with equation.ctx.manager:
         outputs = equation.primitive.bind(*inputs, **parameters)
     return list(outputs) if equation.primitive.multiple_results else [outputs]
+
+
+def scan_counts(parameters: dict[str, Any], num_inputs: int) -> tuple[int, int]:
+    """How many inputs of a scan are the same in every step, and how many are carried along."""
+    if "num_consts" in parameters:
+        return parameters["num_consts"], parameters["num_carry"]
+    # From JAX 0.11 on there is a tree of three parts in place of the two numbers.
+    consts, carried, _ = parameters["ft_in"].update(range(num_inputs)).unpack()
+    return len(list(consts)), len(list(carried))

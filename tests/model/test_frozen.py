@@ -244,16 +244,16 @@ def noisy(of):
     return sx.Posterior(NoisyNetworks(of), scaling, history, KEY)
 
 
-def test_pruning_masks_the_rest_and_cuts_nothing():
+def test_pruning_leaves_what_is_frozen_whole():
     network = MLP(3, "scalar", 4, 1, key=KEY)
     prior = sx.ARD(sx.Bernoulli(0.9))
     posterior = noisy(model(["layers.0"], prior, network))
-    with pytest.raises(ValueError, match=r"some arrays are frozen \(layers\.0\.weight.*mask_only"):
-        posterior.prune()
-    small = posterior.prune(X, threshold=np.inf, tolerance=10.0, mask_only=True).posterior
-    np.testing.assert_array_equal(small.model.weights["layers.1"], np.zeros((1, 4)))
-    np.testing.assert_array_equal(small.model.network.layers[0].weight, network.layers[0].weight)
-    assert small.model.frozen == ("layers.0.weight", "layers.0.bias")
+    for mask_only in (True, False):
+        limits = {"threshold": np.inf, "tolerance": 10.0, "mask_only": mask_only}
+        small = posterior.prune(X, **limits).posterior.model
+        np.testing.assert_array_equal(small.weights["layers.1"], np.zeros((1, 4)))
+        np.testing.assert_array_equal(small.network.layers[0].weight, network.layers[0].weight)
+        assert small.frozen == ("layers.0.weight", "layers.0.bias")
 
 
 def test_a_run_is_not_continued_with_something_else_frozen(tmp_path):

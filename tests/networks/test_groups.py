@@ -79,19 +79,6 @@ def test_rows_are_between_scales_and_weights(name, layer):
     np.testing.assert_allclose(np.ravel(sums), expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", [name for name, layer in PAIRS if layer == "Linear"])
-def test_a_smaller_layer_keeps_the_scales_of_what_is_left(name):
-    group, layer = GROUPS[name], LAYERS["Linear"]
-    _, numbers, owner = spread(group, layer)
-    rows, outputs = [0, 3], [1, 2]
-    small = eqx.nn.Linear(2, 2, key=KEY)
-    (site,) = sx.networks.find_sites(small)
-    left = group.take(np.asarray(numbers), rows, outputs)
-    assert left.shape == group.shape(site)
-    kept = np.broadcast_to(group.expand(site, jnp.asarray(left)), site.shape)
-    np.testing.assert_array_equal(kept, owner[outputs][:, rows])
-
-
 def test_scales_that_a_layer_lacks_are_sent_to_those_that_have_them():
     mixer = eqx.nn.MultiheadAttention(2, 4, key=KEY)
     message = r"on 'query_proj'.*layers that have them \(output_proj\): \{'output_proj': ARD"

@@ -165,6 +165,9 @@ def test_rows_are_masked(by_em):
     weights = masked.posterior.model.weights
     off = masked.report.rows_off["params.Dense_0.kernel"][0]
     assert off == (np.asarray(weights["params.Dense_0.kernel"]) == 0).all(axis=1).sum() > 0
+    small = by_em[1].prune(X, threshold=np.inf, tolerance=10.0)
+    before, after = small.report.num_stored
+    assert after < before
 
 
 def test_a_file_needs_the_function(by_em, tmp_path):

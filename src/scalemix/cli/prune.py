@@ -63,7 +63,7 @@ def prune(
     smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
     smaller.save(output)
     terminal.note(f"model: {output}")
-    before, after = pruned.report.num_parameters
+    before, after = pruned.report.num_stored
     if before == after and any(off for off, _ in pruned.report.rows_off.values()):
         terminal.note(
             "Some weights are set to zero, but no unit could be taken out: the network is as large "

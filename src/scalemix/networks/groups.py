@@ -6,7 +6,6 @@ nowhere else: a new kind of group is one `Group` and one entry in `GROUPS`.
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,8 +24,6 @@ class Group:
 
     shape: Callable[[Site], tuple[int, ...]]
     """site -> the shape of the scales of one layer."""
-    take: Callable[[Any, Any, Any], Any]
-    """(scales, rows, outputs) -> the scales of a dense layer that keeps these rows and outputs."""
     along: Along | None
     """What has one scale. `None` where each weight has one."""
     spread: Callable[[Site, Array], Array] = lambda site, scales: scales
@@ -109,29 +106,24 @@ def _num_heads(site: Site) -> int:
 UNIT = Group(
     shape=lambda site: (site.num_rows,),
     along="row",
-    take=lambda scales, rows, outputs: scales[rows],
 )
 OUTPUT = Group(
     shape=lambda site: (count_along(site, "output"),),
     along="output",
-    take=lambda scales, rows, outputs: scales[outputs],
 )
 TOKEN = Group(
     shape=lambda site: (count_along(site, "token"),),
     along="token",
-    take=lambda scales, rows, outputs: scales,
 )
 HEAD = Group(
     shape=lambda site: (_num_heads(site),),
     along="row",
     spread=lambda site, scales: jnp.repeat(scales, site.num_rows // len(scales)),
-    take=lambda scales, rows, outputs: scales,
 )
-LAYER = Group(shape=lambda site: (), along="row", take=lambda scales, rows, outputs: scales)
+LAYER = Group(shape=lambda site: (), along="row")
 WEIGHT = Group(
     shape=lambda site: site.layer_shape,
     along=None,
-    take=lambda scales, rows, outputs: scales[outputs][:, rows],
 )
 
 GROUPS: dict[str, Group] = {

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn
 from jaxtyping import Array
 
-from scalemix._jaxprs import bind, run_operations
+from scalemix._jaxprs import bind, run_operations, scan_counts
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, Probe, Product, Term, along, has_range
 
@@ -148,7 +148,7 @@ def _checkpoint(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
 
 def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     parameters = equation.params
-    num_consts, num_carried = _scan_counts(parameters, len(inputs))
+    num_consts, num_carried = scan_counts(parameters, len(inputs))
     inner = parameters["jaxpr"]
     fixed = [v.repeated() if _is_deferred(v) else v for v in inputs[:num_consts]]
     first = [_value(v) for v in inputs[num_consts : num_consts + num_carried]]
@@ -170,15 +170,6 @@ def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
 
 def _is_stack(value: Value) -> bool:
     return isinstance(value, Factored) and value.num_stacked > 0
-
-
-def _scan_counts(parameters: dict[str, Any], num_inputs: int) -> tuple[int, int]:
-    """How many inputs of a scan are the same in every step, and how many are carried along."""
-    if "num_consts" in parameters:
-        return parameters["num_consts"], parameters["num_carry"]
-    # From JAX 0.11 on there is a tree of three parts in place of the two numbers.
-    consts, carried, _ = parameters["ft_in"].update(range(num_inputs)).unpack()
-    return len(list(consts)), len(list(carried))
 
 
 def _plain(value: Value) -> bool:

@@ -229,13 +229,19 @@ class Posterior(eqx.Module):
         tolerance: float | None = None,
         mask_only: bool = False,
         drop_inputs: bool = False,
+        same_shape: bool = True,
+        as_function: bool = False,
+        timed: bool = False,
     ) -> "Pruned":
         """A smaller posterior, without the units and layers that are off, and a report.
 
         What removed parts add regardless of the input goes into the biases that remain. A layer
-        under `ADD` goes as a whole or not at all, since its rows have no scales of their own. Units
-        are taken out of `scalemix.networks.MLP` and `ResNet`, and of `equinox.nn.MLP`, which
-        becomes a `scalemix.networks.MLP`. For any other network there is `mask_only`.
+        under `ADD` goes as a whole or not at all, since its rows have no scales of their own.
+
+        The network is traced, and comes back as one of its own class with other sizes, which
+        computes what it would under a mask. What cannot be followed, such as a size written into
+        the code, stays under the mask, and the report names the line. `equinox.nn.MLP` has one
+        width for all layers, and becomes a `scalemix.networks.MLP`.
 
         Parameters
         ----------
@@ -252,6 +258,14 @@ class Posterior(eqx.Module):
         drop_inputs : bool, default False
             Let the network take only the columns `report.inputs`. By default it still takes the
             inputs that are off, and ignores them.
+        same_shape : bool, default True
+            Members of an ensemble keep one shape, that of the largest. If this is False, each is
+            also pruned by itself, to a size of its own: see `Pruned.members`.
+        as_function : bool, default False
+            Let a network with sizes in its code come back as the operations that were traced.
+            These take inputs of one shape, and no file can hold them.
+        timed : bool, default False
+            Measure how long a pass takes before and after.
 
         Returns
         -------
@@ -261,7 +275,7 @@ class Posterior(eqx.Module):
         Raises
         ------
         ValueError
-            If the posterior is of samples, or the network of a class that cannot be cut.
+            If the posterior is of samples, or an argument does not fit.
 
         Warns
         -----
@@ -279,7 +293,7 @@ class Posterior(eqx.Module):
 
         return prune(
             self, x, threshold=threshold, tolerance=tolerance, mask_only=mask_only,
-            drop_inputs=drop_inputs,
+            drop_inputs=drop_inputs, same_shape=same_shape, as_function=as_function, timed=timed,
         )  # fmt: skip
 
     def pareto_k(

@@ -2,6 +2,7 @@
 
 import functools
 import math
+import re
 
 import equinox as eqx
 import jax
@@ -92,11 +93,15 @@ def test_outputs_that_are_off_go_where_scales_are_by_output():
 def test_parameters_are_counted():
     report = mlp({"layers.1": HALF}).prune().report
     assert report.num_parameters == (3 * 5 + 5 + 25 + 5 + 5 + 1, 3 * 2 + 2 + 10 + 5 + 5 + 1)
-    assert report.latency is not None
-    assert min(report.latency) > 0
-    # Under a mask: three rows of five weights fewer.
-    under_mask = mlp({"layers.1": HALF}).prune(mask_only=True).report
+    assert report.num_stored == report.num_parameters
+    assert report.multiply_adds == (15 + 25 + 5, 6 + 10 + 5)
+    assert report.latency is None
+    # Under a mask: three rows of five weights fewer, and the same work.
+    under_mask = mlp({"layers.1": HALF}).prune(mask_only=True, timed=True).report
     assert under_mask.num_parameters == (56, 41)
+    assert under_mask.num_stored == (56, 56)
+    assert under_mask.multiply_adds == (45, 45)
+    assert min(under_mask.latency) > 0
 
 
 def test_nothing_to_prune_changes_nothing():
@@ -159,6 +164,51 @@ def test_members_of_an_ensemble():
     one, other = small.predict(X, num_draws=1200), masked.posterior.predict(X, num_draws=1200)
     apart = np.abs(one.mean - other.mean)
     assert np.all(apart < 5 * np.sqrt((one.epistemic**2 + other.epistemic**2) / 1200))
+
+
+def test_members_of_their_own_sizes():
+    model, rng = cases.model("mlp", 2, "softplus"), np.random.default_rng(3)
+    offs = [{"layers.1": HALF}, {"layers.1": ~HALF}]
+    post = cases.ensemble([cases.gaussian(model, rng, off) for off in offs])
+    pruned = post.prune(same_shape=False)
+    assert pruned.report.units["layers.0"] == (5, 3)
+    first, second = pruned.members
+    assert first.report.units["layers.0"] == (5, 2)
+    assert second.report.units["layers.0"] == (5, 3)
+    for pruned, member in zip(
+        (first, second), post.prune(mask_only=True).posterior.members, strict=True
+    ):
+        np.testing.assert_allclose(
+            cases.forward(pruned.posterior.model.network, X, "softplus"),
+            cases.forward(member.model.network, X, "softplus"),
+            rtol=1e-4,
+        )
+
+
+class Written(eqx.Module):
+    """A size that is written into the code."""
+
+    convolution: eqx.nn.Conv1d
+    dense: eqx.nn.Linear
+
+    def __call__(self, x):
+        return self.dense(jax.nn.relu(self.convolution(x[None])).reshape(12))
+
+
+def test_a_size_in_the_code():
+    own = Written(eqx.nn.Conv1d(1, 4, 3, padding=1, key=KEY), eqx.nn.Linear(12, "scalar", key=KEY))
+    prior, example = sx.ARD(sx.HalfCauchy(1.0)), jnp.ones(3)
+    model = sx.Model(own, prior, sx.likelihoods.Gaussian(0.3), example=example)
+    weights = model.weights | {"dense": model.weights["dense"].at[:, 3:].set(0.0)}
+    post = cases.posterior(OneNetwork(model.with_weights(weights)))
+    masked, emitted = post.prune(), post.prune(as_function=True)
+    line = Written.__call__.__code__.co_firstlineno + 1
+    assert masked.report.num_stored[0] == masked.report.num_stored[1]
+    assert f"test_prune.py:{line}, TypeError: cannot reshape" in str(masked)
+    assert emitted.posterior.model.weights["network.dense"].shape == (1, 3)
+    before, after = emitted.report.multiply_adds
+    assert (before, after) == (4 * 9 + 12, 9 + 3)
+    np.testing.assert_allclose(emitted.predict(X).mean, masked.predict(X).mean, rtol=1e-5)
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -293,10 +343,18 @@ def test_any_network_can_be_masked():
         networks.variances,
     )
     post = cases.posterior(networks)
-    with pytest.raises(ValueError, match=r"this network is a Own\. prune\(mask_only=True\)"):
-        post.prune()
+    # The shape of an input cannot be told from this network.
+    assert "give prune some inputs" in str(post.prune())
+    small = post.prune(X, tolerance=10.0)
+    assert small.report.units == {"convolution": (4, 1)}
+    assert isinstance(small.network, Own)
+    assert small.network.convolution.out_channels == 1
     masked = post.prune(mask_only=True)
     assert masked.report.rows_off == {"convolution": (0, 1), "dense": (9, 12)}
+    x = jnp.asarray(X, jnp.float32)
+    np.testing.assert_allclose(
+        jax.vmap(small.network)(x), jax.vmap(masked.network)(x), rtol=1e-5, atol=1e-5
+    )
     # Channels 1 to 3 are not read any more: moving them all is moving the first.
     x = jnp.ones(3)
 
@@ -309,17 +367,30 @@ def test_any_network_can_be_masked():
 
 
 @pytest.mark.parametrize(
-    ("network", "reason"),
+    ("network", "left"),
     [
-        (lambda: eqx.nn.MLP(3, "scalar", 5, 2, final_activation=jnp.tanh, key=KEY), "final_act"),
-        (lambda: MLP(3, "scalar", 5, 2, activation=jax.nn.softmax, key=KEY), "mixes units"),
-        (lambda: eqx.nn.MLP(3, "scalar", 5, 2, eqx.nn.PReLU(), key=KEY), "weights of its own"),
+        (lambda: eqx.nn.MLP(3, "scalar", 5, 2, final_activation=jnp.tanh, key=KEY), 2),
+        (lambda: eqx.nn.MLP(3, "scalar", 5, 2, eqx.nn.PReLU(), key=KEY), 5),
+        (lambda: MLP(3, "scalar", 5, 2, activation=jax.nn.softmax, key=KEY), 5),
     ],
 )
-def test_networks_whose_units_cannot_be_told_apart(network, reason):
+def test_networks_with_something_else_in_them(network, left):
+    """An activation with slopes by unit ties all layers; one that mixes units lets none go."""
     model = sx.Model(network(), sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(0.3))
-    with pytest.raises(ValueError, match=rf"{reason}.*mask_only=True"):
-        cases.posterior(OneNetwork(model)).prune()
+    weights = dict(model.weights)
+    name = [*weights][-1]
+    weights[name] = weights[name].at[..., jnp.asarray(HALF)].set(0.0)
+    post = cases.posterior(OneNetwork(model.with_weights(weights)))
+    small, masked = post.prune(), post.prune(mask_only=True)
+    assert small.posterior.model.weights[name].shape == (1, left)
+    x = jnp.asarray(X, jnp.float32)
+    np.testing.assert_allclose(
+        jax.vmap(small.network)(x), jax.vmap(masked.network)(x), rtol=1e-5, atol=1e-6
+    )
+    if isinstance(small.network, MLP):
+        (note,) = small.report.notes
+        assert "layers.2.weight" in note
+        assert re.search(r"because of reduce_(sum|max) at mlp\.py:\d+", note)
 
 
 class Others(Networks):

@@ -1,5 +1,6 @@
 """What is measured before and after pruning: size, speed, predictions."""
 
+import math
 import statistics
 import time
 from typing import Any
@@ -9,26 +10,48 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from scalemix.data.checks import inputs_as_seen
+from scalemix.networks import find_sites
+from scalemix.networks.cutting.counting import multiply_adds
+from scalemix.networks.cutting.graph import Trace
+from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
+from scalemix.posterior.pruning.compact import call
 
+RANDOM_ROWS = 32
 TIMED_ROWS = 1024
 TIMED_RUNS = 30
 
 
-def count_parameters(posterior: Posterior) -> int:
+def count_stored(posterior: Posterior) -> int:
     """Numbers in the networks of all members."""
-    return sum(leaf.size for leaf in _arrays(posterior))
-
-
-def count_zeros(posterior: Posterior) -> int:
-    """Zeros among them."""
-    return sum(int(jnp.sum(leaf == 0)) for leaf in _arrays(posterior))
-
-
-def _arrays(posterior: Posterior) -> list[Any]:
     network = posterior.networks.stacked.model.network
-    return jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array))
+    return sum(leaf.size for leaf in jax.tree.leaves(eqx.filter(network, eqx.is_inexact_array)))
+
+
+def count_parameters(posterior: Posterior) -> int:
+    """Those of them that are not certainly zero, as weights under a mask are."""
+    return count_stored(posterior) - sum(map(_count_certain_zeros, posterior.networks.members))
+
+
+def _count_certain_zeros(networks: Networks) -> int:
+    beside, num = networks.beside(), 0
+    for name, weight in networks.model.weights.items():
+        zero, deviation = np.asarray(weight) == 0, beside[name].deviation
+        num += int(np.sum(zero if deviation is None else zero & (np.asarray(deviation) == 0)))
+    return num
+
+
+def count_layers(posterior: Posterior) -> int:
+    """Layers that can carry a prior, each of a stack counted."""
+    return sum(math.prod(site.stack) for site in find_sites(posterior.model.network))
+
+
+def count_multiply_adds(posterior: Posterior, example: Any) -> int:
+    """Multiplications, each with an addition, for one example through all members."""
+    trace = Trace(call, posterior.model.network, example)
+    return len(posterior.members) * multiply_adds(trace)
 
 
 def mean_change(before: Predictive, after: Predictive) -> float:
@@ -45,25 +68,30 @@ def mean_change(before: Predictive, after: Predictive) -> float:
     return float(np.max(change / np.where(spread > 0, spread, doubt)))
 
 
-def timed_inputs(posterior: Posterior, x: np.ndarray | None, in_size: Any) -> np.ndarray:
-    """Rows to time a pass with, as the network sees them: those given, or random ones."""
-    dtype = posterior.model.dtype
-    shape = (TIMED_ROWS,) if in_size == "scalar" else (TIMED_ROWS, in_size)
-    if x is None:
-        return np.random.default_rng(0).normal(size=shape).astype(dtype)
-    return posterior.scaling.inputs(np.resize(x, shape), dtype)
+def rows_as_seen(posterior: Posterior, x: np.ndarray | None) -> np.ndarray | None:
+    """Examples as the network sees them: those given, or random ones; `None` if neither can be."""
+    model = posterior.model
+    if x is not None:
+        return inputs_as_seen(x, model, posterior.scaling)
+    if model.example is None:
+        return None
+    shape, dtype = (RANDOM_ROWS, *model.example.shape), model.example.dtype
+    if not jnp.issubdtype(dtype, jnp.floating):
+        # Any network that takes whole numbers takes the first one.
+        return np.zeros(shape, dtype)
+    return np.random.default_rng(0).normal(size=shape).astype(dtype)
 
 
 def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:
-    """Median seconds of a compiled pass of these inputs through all members."""
+    """Median seconds of a compiled pass of 1,024 inputs, these in turn, through all members."""
     networks = posterior.networks
     arrays, static = eqx.partition(networks.stacked.model.network, eqx.is_array)
 
     def one(arrays: Any, x: Any) -> Any:
-        return jax.vmap(eqx.combine(arrays, static))(x)
+        return jax.vmap(lambda x: call(eqx.combine(arrays, static), x))(x)
 
     run = jax.jit(jax.vmap(one, in_axes=(0, None)) if networks.lead else one)
-    x = jnp.asarray(inputs)
+    x = jnp.asarray(np.resize(inputs, (TIMED_ROWS, *inputs.shape[1:])))
     run(arrays, x).block_until_ready()
     times = []
     for _ in range(TIMED_RUNS):

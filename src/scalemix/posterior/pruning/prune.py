@@ -18,16 +18,20 @@ from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning.compact import Compacted, compact
 from scalemix.posterior.pruning.masks import Piece, Row, mask, pieces_off, with_members
 from scalemix.posterior.pruning.measures import (
+    count_layers,
+    count_multiply_adds,
     count_parameters,
-    count_zeros,
+    count_stored,
     mean_change,
     measure_latency,
-    timed_inputs,
+    rows_as_seen,
 )
-from scalemix.posterior.pruning.parts import check_network, layers_of
 from scalemix.posterior.pruning.report import Report
 from scalemix.posterior.relevance_rule import LISTED
 
+NO_EXAMPLE = (
+    "The shape of an input is not known, so the network was not traced: give prune some inputs."
+)
 # A change of the predictive mean that nobody should miss, in units of its spread.
 MUCH = 0.05
 
@@ -47,6 +51,8 @@ class Pruned:
     network : PyTree
         One network without noise, its weights at their means; of an ensemble, that of the first
         member. It takes inputs as `posterior.scaling` standardises them.
+    members : tuple of Pruned
+        With `same_shape=False`, each member of an ensemble by itself, of its own size; else empty.
 
     Examples
     --------
@@ -59,6 +65,7 @@ class Pruned:
 
     posterior: Posterior
     report: Report
+    members: tuple["Pruned", ...] = ()
 
     @property
     def network(self) -> PyTree:
@@ -100,13 +107,22 @@ def prune(
     tolerance: float | None,
     mask_only: bool,
     drop_inputs: bool,
+    as_function: bool,
+    timed: bool,
+    same_shape: bool = True,
 ) -> Pruned:
     """A smaller posterior; see `Posterior.prune`."""
+    if not same_shape:
+        settings: dict[str, Any] = {
+            "threshold": threshold, "tolerance": tolerance, "mask_only": mask_only,
+            "drop_inputs": drop_inputs, "as_function": as_function, "timed": timed,
+        }  # fmt: skip
+        together = prune(posterior, x, **settings)
+        members = tuple(prune(member, x, **settings) for member in posterior.members)
+        return dataclasses.replace(together, members=members)
     _check(x, threshold, tolerance, mask_only, drop_inputs)
     members = [*posterior.networks.members]
     _check_networks(members[0])
-    if not mask_only:
-        check_network(members[0].model)
     pieces = pieces_off(members, threshold)
     x, before = (None, None) if x is None else _predict(posterior, x)
     if before is not None and tolerance is not None:
@@ -114,12 +130,12 @@ def prune(
     off = _rows(pieces)
     masked = mask(members, off)
     under_mask = with_members(posterior, masked)
-    if mask_only:
-        small, report = under_mask, _report_mask(posterior, under_mask)
-    else:
-        made = compact(masked, drop_inputs=drop_inputs)
+    rows = rows_as_seen(posterior, x)
+    small, made = under_mask, None
+    if rows is not None and not mask_only:
+        made = compact(masked, rows, drop_inputs=drop_inputs, as_function=as_function)
         small = with_members(posterior, made.members, made.inputs if drop_inputs else None)
-        report = _report(posterior, small, made, x)
+    report = _report(posterior, small, made, rows, timed=timed, mask_only=mask_only)
     if before is not None:
         # Under a mask the draws have the same noise as before; in a smaller network they cannot.
         taken = x[:, list(report.inputs)] if drop_inputs else x
@@ -213,33 +229,44 @@ def _warn_of_change(change: float) -> None:
     )
 
 
-def _report(before: Posterior, after: Posterior, made: Compacted, x: np.ndarray | None) -> Report:
-    layers = layers_of(before.model.network)
-    first = next(iter(layers.values()))
-    rows = timed_inputs(before, x, first.in_features)
-    taken = rows if first.in_features == "scalar" else rows[:, made.inputs]
-    return Report(
-        num_members=len(made.members),
-        units=made.units,
-        num_layers=(len(layers), len(layers_of(after.model.network))),
-        dropped=made.dropped,
-        num_parameters=(count_parameters(before), count_parameters(after)),
-        inputs=made.inputs,
-        inputs_off=made.inputs_off,
-        latency=(measure_latency(before, rows), measure_latency(after, taken)),
-        notes=made.notes,
-    )
-
-
-def _report_mask(before: Posterior, after: Posterior) -> Report:
-    num, num_layers = count_parameters(before), len(before.model.sites)
-    zeros = count_zeros(after) - count_zeros(before)
-    return Report(
+def _report(
+    before: Posterior,
+    after: Posterior,
+    made: Compacted | None,
+    rows: np.ndarray | None,
+    *,
+    timed: bool,
+    mask_only: bool,
+) -> Report:
+    report = Report(
         num_members=len(before.members),
-        num_layers=(num_layers, num_layers),
-        num_parameters=(num, num - zeros),
+        num_layers=(count_layers(before), count_layers(after)),
+        num_parameters=(count_parameters(before), count_parameters(after)),
+        num_stored=(count_stored(before), count_stored(after)),
         notes=("Only a mask was put on: all shapes are as before.",),
     )
+    if made is None and not mask_only:
+        report = dataclasses.replace(report, notes=(*report.notes, NO_EXAMPLE))
+    if rows is None:
+        return report
+    taken = rows
+    if made is not None:
+        report = dataclasses.replace(
+            report, units=made.units, dropped=made.dropped, inputs=made.inputs,
+            inputs_off=made.inputs_off, notes=made.notes,
+        )  # fmt: skip
+        taken = rows[:, list(made.inputs)] if rows.ndim == 2 else rows
+    report = dataclasses.replace(
+        report,
+        multiply_adds=(
+            count_multiply_adds(before, rows[0]),
+            count_multiply_adds(after, taken[0]),
+        ),
+    )
+    if not timed:
+        return report
+    latency = measure_latency(before, rows), measure_latency(after, taken)
+    return dataclasses.replace(report, latency=latency)
 
 
 def _count(members: list[Networks], off: list[Row], group: str) -> dict[str, tuple[int, int]]:

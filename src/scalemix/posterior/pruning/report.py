@@ -16,12 +16,17 @@ class Report:
     num_members : int
         How many networks there are: those of an ensemble, or one.
     num_layers : tuple of int
-        Dense layers, the output layer included; under a mask, those under the prior.
+        Layers that can carry a prior, whether they do or not.
     num_parameters : tuple of int
-        Numbers in the networks of all members; under a mask, those that it left alone.
+        Numbers in the networks of all members, but for weights that are certainly zero.
+    num_stored : tuple of int
+        The same with them: what is left is smaller only if parts could be cut out.
+    multiply_adds : tuple of int or None
+        Multiplications, each with an addition, that products and convolutions take for one example
+        through all members.
     units : dict of str to tuple of int
-        Hidden units, by the layer that puts them out; those of a residual stream at its first
-        layer.
+        Hidden units, by the layer under the prior that puts them out; of layers that share them,
+        such as those of a residual stream, by the first.
     dropped : dict of str to int
         The layers that are gone, and from how many members.
     rows_off : dict of str to tuple of int
@@ -36,7 +41,8 @@ class Report:
     inputs_off : tuple of int
         The inputs that no member reads any more, whether they are taken or not.
     latency : tuple of float or None
-        Median seconds of a compiled pass of 1,024 rows through all members, measured here and now.
+        Median seconds of a compiled pass of 1,024 rows through all members, measured here and now,
+        with `timed=True`.
     mean_change : float or None
         The largest change of the predictive mean at the inputs given, in units of its spread over
         the rows. Before and after share the noise of their draws, so that it is no chance.
@@ -55,6 +61,8 @@ class Report:
     num_members: int
     num_layers: tuple[int, int]
     num_parameters: tuple[int, int]
+    num_stored: tuple[int, int]
+    multiply_adds: tuple[int, int] | None = None
     units: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     rows_off: dict[str, tuple[int, int]] = dataclasses.field(default_factory=dict)
@@ -77,6 +85,10 @@ class Report:
         }
         of = f" of {self.num_members} members" if self.num_members > 1 else ""
         pairs |= {"layers": self.num_layers, f"parameters{of}": self.num_parameters}
+        if self.num_stored != self.num_parameters:
+            pairs["numbers stored"] = self.num_stored
+        if self.multiply_adds is not None:
+            pairs[f"multiply-adds{of}"] = self.multiply_adds
         if self.latency is not None:
             pairs["ms for 1,024 rows"] = (1e3 * self.latency[0], 1e3 * self.latency[1])
         if self.std is not None:

@@ -1,0 +1,140 @@
+"""The sizes that layers write down beside their arrays, corrected to the arrays that are left.
+
+One rule for each layer type: (layer with its new arrays, layer as it was, the same with the places
+that stay in place of arrays) -> new fields.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from scalemix._types import PyTree
+
+SizeRule = Callable[[Any, Any, Any], dict[str, Any]]
+
+
+class Places(tuple[np.ndarray, ...]):
+    """In place of an array: which places of each of its axes stay."""
+
+    def parts(self, axis: int, num: int) -> int:
+        """How many parts are left of as many equal parts of an axis."""
+        return int(self[axis].reshape(num, -1).any(axis=1).sum())
+
+
+def _unless_scalar(old: Any, size: int) -> Any:
+    return old if old == "scalar" else size
+
+
+def _linear(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    *_, outputs, inputs = new.weight.shape
+    return {
+        "in_features": _unless_scalar(old.in_features, inputs),
+        "out_features": _unless_scalar(old.out_features, outputs),
+    }
+
+
+def _conv(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    axis = -2 - old.num_spatial_dims
+    groups = kept.weight.parts(axis, old.groups)
+    filters, rows = new.weight.shape[axis], new.weight.shape[axis + 1]
+    return {"groups": groups, "in_channels": rows * groups, "out_channels": filters}
+
+
+def _attention(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    num_heads = kept.query_proj.weight.parts(0, old.num_heads)
+    return {
+        "num_heads": num_heads,
+        "query_size": new.query_proj.weight.shape[1],
+        "key_size": new.key_proj.weight.shape[1],
+        "value_size": new.value_proj.weight.shape[1],
+        "output_size": new.output_proj.weight.shape[0],
+        "qk_size": new.query_proj.weight.shape[0] // num_heads,
+        "vo_size": new.value_proj.weight.shape[0] // num_heads,
+    }
+
+
+def _norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    return {} if new.weight is None else {"shape": new.weight.shape}
+
+
+def _group_norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    if new.weight is None:
+        return {}
+    return {"channels": new.weight.shape[0], "groups": kept.weight.parts(0, old.groups)}
+
+
+def _batch_norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    return {} if new.weight is None else {"input_size": new.weight.shape[0]}
+
+
+def _recurrent(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    return {"input_size": new.weight_ih.shape[-1], "hidden_size": new.weight_hh.shape[-1]}
+
+
+def _embedding(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    tokens, size = new.weight.shape
+    return {"num_embeddings": tokens, "embedding_size": size}
+
+
+def _mlp(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    # It says one width for all layers, which need not have one any more.
+    widest = jax.tree.leaves(new.layers, is_leaf=lambda node: isinstance(node, eqx.nn.Linear))
+    sizes = [layer.in_features for layer in widest[1:]]
+    return {
+        "in_size": _unless_scalar(old.in_size, widest[0].in_features),
+        "width_size": max(sizes, default=old.width_size),
+    }
+
+
+# A rule holds for subclasses too.
+SIZES: dict[type, SizeRule] = {
+    eqx.nn.Linear: _linear,
+    eqx.nn.Conv: _conv,
+    eqx.nn.ConvTranspose: _conv,
+    eqx.nn.MultiheadAttention: _attention,
+    eqx.nn.LayerNorm: _norm,
+    eqx.nn.RMSNorm: _norm,
+    eqx.nn.GroupNorm: _group_norm,
+    eqx.nn.BatchNorm: _batch_norm,
+    eqx.nn.GRUCell: _recurrent,
+    eqx.nn.LSTMCell: _recurrent,
+    eqx.nn.Embedding: _embedding,
+    eqx.nn.MLP: _mlp,
+}
+
+
+def size_rule(layer: Any) -> SizeRule | None:
+    """The rule of a layer's type, or of the nearest base class that has one."""
+    return next((SIZES[base] for base in type(layer).__mro__ if base in SIZES), None)
+
+
+def corrected(new: PyTree, old: PyTree, kept: PyTree) -> PyTree:
+    """A network that has its new arrays already, its known sizes corrected from the inside out.
+
+    `kept` is the old network with `Places` for arrays.
+    """
+    if isinstance(old, eqx.Module):
+        names = [field.name for field in dataclasses.fields(old) if hasattr(old, field.name)]
+        parts = {n: corrected(*(getattr(each, n) for each in (new, old, kept))) for n in names}
+        new, rule = with_fields(new, **parts), size_rule(old)
+        return new if rule is None else with_fields(new, **rule(new, old, kept))
+    if isinstance(old, tuple | list):
+        parts = [corrected(*each) for each in zip(new, old, kept, strict=True)]
+        return type(old)(*parts) if hasattr(old, "_fields") else type(old)(parts)
+    if isinstance(old, dict):
+        return {key: corrected(new[key], old[key], kept[key]) for key in old}
+    return new
+
+
+def with_fields(module: Any, **fields: Any) -> Any:
+    """The module with other values of these fields; its constructor does not run again."""
+    new = object.__new__(type(module))
+    for field in dataclasses.fields(module):
+        if hasattr(module, field.name):
+            value = fields.get(field.name, getattr(module, field.name))
+            object.__setattr__(new, field.name, value)
+    return new
