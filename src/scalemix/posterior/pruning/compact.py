@@ -15,7 +15,7 @@ import numpy as np
 
 from scalemix._types import PyTree, Shaped
 from scalemix.networks.cutting import Member, Shrinker, Shrunk
-from scalemix.networks.cutting.shrinking import outputs, same_numbers
+from scalemix.networks.cutting.agreement import outputs, same_numbers
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.pruning.subjects import finish, frozen_leaves, sites_by_leaf, start
 
