@@ -17,6 +17,11 @@ def are_several(x: Any) -> bool:
     return bool(parts) and all(hasattr(part, "shape") or are_several(part) for part in parts)
 
 
+def is_table(x: Inputs) -> bool:
+    """Whether this is one array of rows and columns."""
+    return not are_several(x) and x.ndim == 2
+
+
 def num_rows(x: Inputs) -> int:
     """How many examples there are."""
     return len(jax.tree.leaves(x)[0])

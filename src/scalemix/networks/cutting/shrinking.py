@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 
 from scalemix._types import PyTree
@@ -61,6 +62,7 @@ class Shrinker:
         alike: Alike = lambda one, other: True,
     ):
         self.members, self.rows, self.call = list(members), rows, call
+        self.example = jax.tree.map(lambda part: part[0], rows)
         self.fixed, self.alike = set(fixed), alike
         self.dropped: Counter[str] = Counter()
         self.notes: list[str] = []
@@ -71,7 +73,7 @@ class Shrinker:
         self._fold()
         self._drop()
         whole = self._fixed_leaves(self.members[0])
-        cutter = Cutter(self.members, self.rows[0], self.call, whole=whole, drop_inputs=drop_inputs)
+        cutter = Cutter(self.members, self.example, self.call, whole=whole, drop_inputs=drop_inputs)
         cut = cutter.cut(as_function=as_function)
         if cut.problem is not None:
             self.notes.append(f"Some parts only have a mask: {cut.problem}.")
@@ -94,10 +96,10 @@ class Shrinker:
         for known, constants in self._known:
             if known is member:
                 return constants
-        trace = Trace(self.call, member.network, self.rows[0])
+        trace = Trace(self.call, member.network, self.example)
         flows = find_flows(trace, member.nonzero)
         fixed = self._fixed_leaves(member)
-        constants = Constants(trace, flows, member.network, self.rows[0], fixed)
+        constants = Constants(trace, flows, member.network, self.example, fixed)
         self._known = [*self._known, (member, constants)][-2 * len(self.members) :]
         return constants
 
@@ -218,8 +220,8 @@ class Shrinker:
     def _agree(self, before: Member, after: Member) -> bool:
         """Whether two networks give the same for an example; one that fails does not."""
         try:
-            result = self.call(after.network, self.rows[0])
+            result = self.call(after.network, self.example)
         except Exception:
             # A network of the user's may raise anything without its layers.
             return False
-        return same_numbers(self.call(before.network, self.rows[0]), result)
+        return same_numbers(self.call(before.network, self.example), result)

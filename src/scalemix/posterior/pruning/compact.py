@@ -14,12 +14,14 @@ import jax
 import numpy as np
 
 from scalemix._types import PyTree, Shaped
+from scalemix.data.rows import are_several, is_table, take_rows
 from scalemix.networks.cutting import Member, Shrinker, Shrunk
 from scalemix.networks.cutting.agreement import outputs, same_numbers
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.pruning.subjects import finish, frozen_leaves, sites_by_leaf, start
 
 MOST_COMPARED = 512
+TIED = "Layers that share their scales only have a mask: all shapes are as before."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +52,9 @@ def compact(
 
     `rows` are examples as the network sees them, at which the two are compared.
     """
-    first, rows = members[0], rows[:MOST_COMPARED]
+    first, rows = members[0], take_rows(rows, slice(MOST_COMPARED))
+    if any(len(site.parts) > 1 for site in first.model.sites):
+        return Compacted(list(members), {}, {}, _all_inputs(rows), (), (TIED,))
     begun = [start(networks) for networks in members]
     structures: dict[int | None, Any] = {
         leaf: first.model.structures[s.name] for leaf, s in sites_by_leaf(first).items()
@@ -81,8 +85,11 @@ def compact(
 
 
 def _untouched(members: Sequence[Networks], made: Shrunk, rows: Any) -> Compacted:
-    everything = tuple(range(rows.shape[1] if rows.ndim == 2 else 1))
-    return Compacted(list(members), {}, {}, everything, _off(made), ())
+    return Compacted(list(members), {}, {}, _all_inputs(rows), _off(made), ())
+
+
+def _all_inputs(rows: Any) -> tuple[int, ...]:
+    return tuple(range(rows.shape[1] if is_table(rows) else 1))
 
 
 def _off(made: Shrunk) -> tuple[int, ...]:
@@ -91,13 +98,13 @@ def _off(made: Shrunk) -> tuple[int, ...]:
 
 def _inputs_taken(made: Shrunk, rows: Any) -> np.ndarray:
     trace = made.cut.keeps[0].trace
-    if rows.ndim == 2:
+    if is_table(rows):
         return np.flatnonzero(made.cut.keeps[0].mask(trace.example[0], 0))
-    return np.arange(1 if rows.ndim == 1 else 0)
+    return np.arange(1 if not are_several(rows) and rows.ndim == 1 else 0)
 
 
 def _example(example: Shaped | None, inputs: np.ndarray | None) -> Shaped | None:
-    if example is None or inputs is None or len(example.shape) != 1:
+    if inputs is None or not isinstance(example, jax.ShapeDtypeStruct) or len(example.shape) != 1:
         return example
     return jax.ShapeDtypeStruct((len(inputs),), example.dtype)
 
@@ -105,7 +112,7 @@ def _example(example: Shaped | None, inputs: np.ndarray | None) -> Shaped | None
 def _agree(
     before: Sequence[Member], after: Sequence[Member], rows: Any, inputs: np.ndarray
 ) -> bool:
-    left = rows[:, inputs] if rows.ndim == 2 else rows
+    left = rows[:, inputs] if is_table(rows) else rows
     return all(
         same_numbers(outputs(call, old.network, rows), outputs(call, new.network, left))
         for old, new in zip(before, after, strict=True)

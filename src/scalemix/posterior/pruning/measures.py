@@ -10,7 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from scalemix._types import Shaped
 from scalemix.data.checks import inputs_as_seen
+from scalemix.data.rows import Inputs, num_rows, take_rows
 from scalemix.networks import find_sites
 from scalemix.networks.cutting.counting import multiply_adds
 from scalemix.networks.cutting.graph import Trace
@@ -68,21 +70,26 @@ def mean_change(before: Predictive, after: Predictive) -> float:
     return float(np.max(change / np.where(spread > 0, spread, doubt)))
 
 
-def rows_as_seen(posterior: Posterior, x: np.ndarray | None) -> np.ndarray | None:
+def rows_as_seen(posterior: Posterior, x: Inputs | None) -> Inputs | None:
     """Examples as the network sees them: those given, or random ones; `None` if neither can be."""
     model = posterior.model
     if x is not None:
         return inputs_as_seen(x, model, posterior.scaling)
     if model.example is None:
         return None
-    shape, dtype = (RANDOM_ROWS, *model.example.shape), model.example.dtype
-    if not jnp.issubdtype(dtype, jnp.floating):
-        # Any network that takes whole numbers takes the first one.
-        return np.zeros(shape, dtype)
-    return np.random.default_rng(0).normal(size=shape).astype(dtype)
+    rng = np.random.default_rng(0)
+
+    def random(like: Shaped) -> np.ndarray:
+        shape = RANDOM_ROWS, *like.shape
+        if not jnp.issubdtype(like.dtype, jnp.floating):
+            # Any network that takes whole numbers takes the first one.
+            return np.zeros(shape, like.dtype)
+        return rng.normal(size=shape).astype(like.dtype)
+
+    return jax.tree.map(random, model.example)
 
 
-def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:
+def measure_latency(posterior: Posterior, inputs: Inputs) -> float:
     """Median seconds of a compiled pass of 1,024 inputs, these in turn, through all members."""
     networks = posterior.networks
     arrays, static = eqx.partition(networks.stacked.model.network, eqx.is_array)
@@ -91,7 +98,7 @@ def measure_latency(posterior: Posterior, inputs: np.ndarray) -> float:
         return jax.vmap(lambda x: call(eqx.combine(arrays, static), x))(x)
 
     run = jax.jit(jax.vmap(one, in_axes=(0, None)) if networks.lead else one)
-    x = jnp.asarray(np.resize(inputs, (TIMED_ROWS, *inputs.shape[1:])))
+    x = jax.device_put(take_rows(inputs, np.arange(TIMED_ROWS) % num_rows(inputs)))
     run(arrays, x).block_until_ready()
     times = []
     for _ in range(TIMED_RUNS):

@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 from scalemix._types import PyTree
 from scalemix._warnings import warn
 from scalemix.data.checks import check_inputs
-from scalemix.data.rows import num_rows
+from scalemix.data.rows import Inputs, is_table, num_rows, take_rows
 from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
@@ -182,7 +182,7 @@ def _check_networks(networks: Networks) -> None:
         )
 
 
-def _predict(posterior: Posterior, x: Any) -> tuple[np.ndarray, Predictive]:
+def _predict(posterior: Posterior, x: Any) -> tuple[Inputs, Predictive]:
     x = check_inputs(x, posterior.model)
     if num_rows(x) == 0:
         raise ValueError("x has no rows to compare predictions on.")
@@ -233,7 +233,7 @@ def _report(
     before: Posterior,
     after: Posterior,
     made: Compacted | None,
-    rows: np.ndarray | None,
+    rows: Inputs | None,
     *,
     timed: bool,
     mask_only: bool,
@@ -255,12 +255,12 @@ def _report(
             report, units=made.units, dropped=made.dropped, inputs=made.inputs,
             inputs_off=made.inputs_off, notes=made.notes,
         )  # fmt: skip
-        taken = rows[:, list(made.inputs)] if rows.ndim == 2 else rows
+        taken = rows[:, list(made.inputs)] if is_table(rows) else rows
     report = dataclasses.replace(
         report,
         multiply_adds=(
-            count_multiply_adds(before, rows[0]),
-            count_multiply_adds(after, taken[0]),
+            count_multiply_adds(before, take_rows(rows, 0)),
+            count_multiply_adds(after, take_rows(taken, 0)),
         ),
     )
     if not timed:
