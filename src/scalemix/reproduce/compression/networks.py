@@ -76,6 +76,7 @@ class LeNet5(eqx.Module):
     """
 
     sites: ClassVar = ("conv1", "conv2", "dense1", "dense2")
+    num_rows: ClassVar = {"conv2": 20, "dense1": 800, "dense2": 500}
     conv1: eqx.nn.Conv2d
     conv2: eqx.nn.Conv2d
     dense1: eqx.nn.Linear
@@ -160,6 +161,7 @@ class LeNet300(eqx.Module):
     """Dense layers from 784 pixels by 300 and 100 units to ten classes."""
 
     sites: ClassVar = ("dense1", "dense2", "dense3")
+    num_rows: ClassVar = {"dense1": 784, "dense2": 300, "dense3": 100}
     dense1: eqx.nn.Linear
     dense2: eqx.nn.Linear
     dense3: eqx.nn.Linear
