@@ -213,10 +213,10 @@ def _prepared(
 ) -> list[tuple[Data, Scaling]]:
     """The data of each fit as its network sees them. Fits given the same arrays share one copy."""
     done, known = [], {}
-    for model, *given in zip(models, xs, ys, weights, strict=True):
-        data, scaling = prepare(model, *given, standardize)
+    for model, x, y, weight in zip(models, xs, ys, weights, strict=True):
+        data, scaling = prepare(model, x, y, weight, standardize)
         # Another model may see the same numbers in another way.
-        first = known.setdefault(tuple(map(id, given)), data)
+        first = known.setdefault((id(x), id(y), id(weight)), data)
         same = all(np.array_equal(a, b) for a, b in zip(first, data, strict=True))
         done.append((first if same else data, scaling))
     return done

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from scalemix.reproduce.compression.networks import SIDE
-from scalemix.reproduce.compression.published import PUBLISHED
+from scalemix.reproduce.compression.published import PUBLISHED, Published
 from scalemix.reproduce.figures.drawing import COLOURS, canvas, save
 
 OURS, WHOLE, OTHERS = COLOURS[0], COLOURS[1], COLOURS[6]
@@ -20,10 +20,12 @@ def draw(content: Mapping[str, Any], folder: str | Path) -> None:
     for row, (name, found) in zip(axes, networks.items(), strict=True):
         by_temperature = group(found["fits"])
         _draw_trade_off(row[0], name, by_temperature)
-        _draw_against_temperature(row[1], by_temperature, {"weights_as_found": "as found", "weights": "in the end"})  # noqa: E501  # fmt: skip
-        _draw_against_temperature(row[2], by_temperature, {"whole": "before", "refit": "refitted"})
-        row[1].set(yscale="log", ylabel="weights left")
-        row[2].set(ylabel="test error, %", ylim=(0, None))
+        left = {"weights_as_found": "as found", "weights": "in the end"}
+        _draw_against_temperature(row[1], by_temperature, left)
+        _draw_against_temperature(row[2], by_temperature, {"whole": "whole", "refit": "refitted"})
+        row[1].set(ylabel="weights left")
+        _count_in_thousands(row[1].yaxis)
+        row[2].set(ylabel="test error, %")
     save(figure, Path(folder), "compression")
     for found in networks.values():
         if "pixels" in found:
@@ -41,25 +43,50 @@ def _draw_trade_off(axis: Any, name: str, fits: Mapping[float, Any]) -> None:
     published = [point for point in PUBLISHED if point.network == name]
     for point in published:
         axis.plot(point.weights, point.error, "s", color=OTHERS, ms=5)
-    # Labels of points that lie close together go above one another.
-    for place, point in enumerate(sorted(published, key=lambda p: p.weights)):
+    for some in _close_together(published):
         axis.annotate(
-            point.method, (point.weights, point.error), xytext=(4, 5 + 9 * (place % 3)),
-            textcoords="offset points", fontsize="x-small", color=OTHERS,
+            "\n".join(point.method for point in some), (some[0].weights, some[0].error),
+            xytext=(1, 6), rotation=50, textcoords="offset points", fontsize="x-small",
+            color=OTHERS,
         )  # fmt: skip
+    means = []
     for temperature, some in fits.items():
         weights, errors = (np.array([fit[key] for fit in some]) for key in ("weights", "refit"))
         axis.plot(weights, errors, ".", color=OURS, alpha=0.4)
+        means.append((weights.mean(), errors.mean()))
         axis.annotate(
-            f"{temperature:g}", (weights.mean(), errors.mean()), xytext=(-4, -13),
-            textcoords="offset points", fontsize="small", color=OURS,
+            f"T = {temperature:g}", means[-1], xytext=(-7, -3), textcoords="offset points",
+            fontsize="small", color=OURS, ha="right",
         )  # fmt: skip
-    means = [[np.mean([fit[key] for fit in some]) for some in fits.values()]
-             for key in ("weights", "refit")]  # fmt: skip
-    axis.plot(*means, "o-", color=OURS, label="scalemix, at these temperatures")
-    axis.set(xscale="log", xlabel="weights left", ylabel="test error, %", ylim=(0, None))
+    axis.plot(*zip(*means, strict=True), "o-", color=OURS, label="scalemix, mean of the seeds")
+    lowest = min(error for _, error in means)
+    axis.set(ylabel="test error, %", ylim=(0.75 * lowest, None), xlabel="weights left")
+    _count_in_thousands(axis.xaxis)
+    axis.margins(x=0.18, y=0.3)
     axis.set_title(name, loc="left", fontsize="medium")
     axis.legend(frameon=False, fontsize="small", loc="lower left")
+
+
+def _close_together(points: Sequence[Published]) -> list[list[Published]]:
+    """The points in groups whose names would lie upon one another."""
+    groups: list[list[Published]] = []
+    for point in sorted(points, key=lambda p: (p.error, p.weights)):
+        last = groups[-1][-1] if groups else None
+        if last and last.error == point.error and point.weights < 1.2 * last.weights:
+            groups[-1].append(point)
+        else:
+            groups.append([point])
+    return groups
+
+
+def _count_in_thousands(axis: Any) -> None:
+    """A logarithmic axis with few ticks, in plain numbers."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(FixedLocator([n * 10**k for k in range(2, 6) for n in (1, 2, 3, 5)]))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 1000:g}k"))
 
 
 def _draw_against_temperature(

@@ -52,9 +52,12 @@ def dense_weights(*units: int) -> int:
 class PatchConv(eqx.nn.Conv2d):
     """A convolution as one product of the kernel with all patches of the image.
 
-    Kernels of many fits side by side make XLA's convolution a grouped one, which on a GPU is many
-    times slower than the batched product that this becomes.
+    Kernels of many fits side by side make XLA's convolution a grouped one. This becomes a batched
+    product.
     """
+
+    def __init__(self, in_channels: int, out_channels: int, size: int, *, key: PRNGKeyArray):
+        super().__init__(in_channels, out_channels, size, key=key)
 
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         assert self.bias is not None

@@ -42,7 +42,7 @@ def compress(
         "num_test": len(data.y_test),
         "networks": {},
     }
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     for name, course in plan.courses.items():
         say(f"{name}: {len(course.temperatures) * plan.num_seeds} fits")
         start = time.perf_counter()

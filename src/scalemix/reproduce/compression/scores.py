@@ -24,10 +24,10 @@ def averaged_error(networks: Networks, images: Images, num_draws: int, seed: int
     return _share_wrong(_averaged(networks, _in_parts(images.x_test), keys), images)
 
 
-def _in_parts(x: np.ndarray) -> np.ndarray:
+def _in_parts(x: np.ndarray) -> Array:
     missing = -len(x) % ROWS_AT_ONCE
     padded = np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
-    return padded.reshape(-1, ROWS_AT_ONCE, *x.shape[1:])
+    return jnp.asarray(padded.reshape(-1, ROWS_AT_ONCE, *x.shape[1:]))
 
 
 def _share_wrong(outputs: Array, images: Images) -> float:

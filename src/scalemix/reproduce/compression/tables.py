@@ -27,7 +27,7 @@ def results_table(name: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]:
         if point.network == name:
             shape = "-".join(map(str, point.units))
             who = f"{point.method} ({point.source})"
-            rows.append((who, shape, f"{point.weights:,}", "", "", f"{point.error:g}"))
+            rows.append((who, shape, f"{point.weights:,}", "", "", f"{point.error}"))
     return rows
 
 
