@@ -1,11 +1,15 @@
 """Many fits as one program, ensembles among them."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.data.batches import stack
+from scalemix.inference.training import jobs
 from scalemix.inference.training.jobs import ensemble_jobs
 from scalemix.inference.training.weights import OF_DRAWS
 from scalemix.networks import MLP
@@ -62,8 +66,8 @@ def test_models_of_different_kinds_are_refused():
 
 
 def test_members_start_from_the_same_values_in_another_order():
-    jobs = ensemble_jobs(build(), sx.NoiseTraining(), 0, KEY, 3)
-    starts = [job.model.weights["layers.0"] for job in jobs]
+    started = ensemble_jobs(build(), sx.NoiseTraining(), 0, KEY, 3)
+    starts = [job.model.weights["layers.0"] for job in started]
     np.testing.assert_array_equal(starts[0], build().weights["layers.0"])
     for other in starts[1:]:
         np.testing.assert_array_equal(jnp.sort(other.ravel()), jnp.sort(starts[0].ravel()))
@@ -151,3 +155,20 @@ def test_objectives_that_share_draws_otherwise_are_refused():
     methods = [sx.NoiseTraining(n, steps=40) for n in ("lower_bound", "importance_weighted")]
     with pytest.raises(ValueError, match="Method 0, lower_bound, has draws for each example; "):
         sx.fit_many(build(), [X, X], [Y, Y], methods, keys=jax.random.split(KEY, 2))
+
+
+def test_fits_to_the_same_arrays_share_them(monkeypatch):
+    """One copy goes to the device, unless each fit holds out rows of its own."""
+    stacked = []
+
+    def note(sets):
+        stacked.append(len(sets))
+        return stack(sets)
+
+    monkeypatch.setattr(jobs, "stack", note)
+    keys = jax.random.split(KEY, 2)
+    sx.fit_many(build(), [X, X], [Y, Y], METHOD, keys=keys)
+    sx.fit_many(build(), [X, X.copy()], [Y, Y], METHOD, keys=keys)
+    held_out = dataclasses.replace(METHOD, validation_fraction=0.3)
+    sx.fit_many(build(), [X, X], [Y, Y], held_out, keys=keys)
+    assert stacked == [1, 2, 2, 2]

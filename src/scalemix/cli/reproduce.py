@@ -15,7 +15,8 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="table1, table2, figure1a, figure1b, figure2, all (of these), or claims."
+            help="table1, table2, figure1a, figure1b, figure2, all (of these), claims, or "
+            "compression (of networks on MNIST)."
         ),
     ],
     output: Annotated[
@@ -43,6 +44,9 @@ def reproduce(
     data_dir: Annotated[
         Path | None, typer.Option(help="A folder of further sets in the public layout.")
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(help="The file mnist.npz, for compression: not in the package.")
+    ] = None,
     page: Annotated[
         Path | None, typer.Option(help="Also write the page about the results to this file.")
     ] = None,
@@ -63,8 +67,14 @@ def reproduce(
             "--page goes with the other plans: it shows results of --as-published if the folder "
             "has them."
         )
-    plan = work.PLANS[next((name for name, wanted in asked.items() if wanted), "full")]
+    chosen = next((name for name, wanted in asked.items() if wanted), "full")
+    plan = work.PLANS[chosen]
     terminal = Terminal(quiet=quiet or as_json, as_json=as_json)
+    if target == "compression":
+        _compress(chosen, images, output, terminal)
+        return
+    if images is not None:
+        raise InputError("--images goes with the target compression alone.")
     of_claims = target == "claims"
     try:
         content = work.reproduce(
@@ -94,5 +104,25 @@ def reproduce(
         if rows:
             print_table(["cell", *MEASURES.values()], rows, right=(1, 2, 3))
         typer.echo(f"Results and figures: {output}")
+
+    terminal.result(content, show)
+
+
+def _compress(plan: str, images: Path | None, output: Path, terminal: Terminal) -> None:
+    from scalemix.reproduce import compression
+
+    if plan not in compression.PLANS:
+        raise InputError("compression has no --as-published: the sizes that others report stand.")
+    try:
+        content = compression.compress(compression.PLANS[plan], images, output, say=terminal.note)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    compression.draw(content, output)
+
+    def show() -> None:
+        for name, found in content["networks"].items():
+            typer.echo(name)
+            print_table([*compression.HEAD], compression.results_table(name, found), right=(2,))
+        typer.echo(f"Results, networks and figures: {output}")
 
     terminal.result(content, show)

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key, check_keys
+from scalemix.data.batches import Data
 from scalemix.data.preparation import Standardize, prepare
+from scalemix.data.scaling import Scaling
 from scalemix.fitting.progress import watch
 from scalemix.inference.checkpoint import check_files
 from scalemix.inference.driver import Control, Progress
@@ -127,7 +130,8 @@ def fit_many(
         One for all fits, or one for each. Their networks have the same shapes; numbers of priors
         and likelihoods may differ.
     xs : sequence of array_like
-        The inputs of each fit. Data sets may differ in length.
+        The inputs of each fit. Data sets may differ in length. Fits to the very same arrays share
+        one copy of them.
     ys : sequence of array_like
         The targets of each fit.
     method : NoiseTraining, VariationalEM or MCMC, or a sequence of one of these
@@ -185,7 +189,7 @@ def fit_many(
             )
     path = check_checkpoints(checkpoint, checkpoint_every, resume)
     weights = [None] * num if sample_weights is None else list(sample_weights)
-    prepared = [prepare(*one, standardize) for one in zip(models, xs, ys, weights, strict=True)]
+    prepared = _prepared(models, xs, ys, weights, standardize)
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
         keys
     )
@@ -214,6 +218,26 @@ def check_checkpoints(
         )
     check_resume(checkpoint, resume)
     return None if checkpoint is None else Path(checkpoint)
+
+
+def _prepared(
+    models: Sequence[Model],
+    xs: Sequence[Any],
+    ys: Sequence[Any],
+    weights: Sequence[Any],
+    standardize: Standardize,
+) -> list[tuple[Data, Scaling]]:
+    """The data of each fit as its network sees them. Fits given the same arrays share one copy."""
+    done, known = [], {}
+    for model, x, y, weight in zip(models, xs, ys, weights, strict=True):
+        data, scaling = prepare(model, x, y, weight, standardize)
+        # Another model may see the same numbers in another way.
+        first = known.setdefault((id(x), id(y), id(weight)), data)
+        pairs = zip(jax.tree.leaves(first), jax.tree.leaves(data), strict=False)
+        same = jax.tree.structure(first) == jax.tree.structure(data)
+        same = same and all(a.dtype == b.dtype and np.array_equal(a, b) for a, b in pairs)
+        done.append((first if same else data, scaling))
+    return done
 
 
 def check_method(method: Any, model: Any) -> None:

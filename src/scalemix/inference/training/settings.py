@@ -135,13 +135,11 @@ class Training(Engine, Method):
     @classmethod
     def run(cls, problems: Sequence[Problem], control: Control) -> Outcome:
         first = problems[0].method
-        splits = [hold_out(p.data, first.validation_fraction, p.split_key) for p in problems]
-        train = [data for data, _ in splits]
-        held_out = [data for _, data in splits] if first.validation_fraction else None
+        train, held_out, which = _data_sets(problems, first.validation_fraction)
         jobs = [
             job
-            for i, p in enumerate(problems)
-            for job in ensemble_jobs(p.model, p.method, i, p.key, p.method.num_members)
+            for p, number in zip(problems, which, strict=True)
+            for job in ensemble_jobs(p.model, p.method, number, p.key, p.method.num_members)
         ]
         trained = run_jobs(jobs, first.schedule(train), train, held_out, control)
         return trained.outcome(first.num_members)
@@ -263,3 +261,19 @@ class Training(Engine, Method):
         if self.optimizer is not None:
             return self.optimizer
         return optax.adam(rate if callable(rate) else optax.cosine_decay_schedule(rate, num_steps))
+
+
+def _data_sets(
+    problems: Sequence[Problem], held_out: float
+) -> tuple[list[Data], list[Data] | None, list[int]]:
+    """The data sets to train on, the part held out of each, and which of them each problem has.
+
+    Problems that share their data share a set, unless each holds out rows of its own.
+    """
+    if held_out:
+        splits = [hold_out(p.data, held_out, p.split_key) for p in problems]
+        train, held = zip(*splits, strict=True)
+        return list(train), list(held), list(range(len(problems)))
+    distinct = {id(p.data): p.data for p in problems}
+    numbers = {name: number for number, name in enumerate(distinct)}
+    return list(distinct.values()), None, [numbers[id(p.data)] for p in problems]

@@ -1,0 +1,34 @@
+"""The units that were selected, trained on by themselves under noise."""
+
+from collections.abc import Sequence
+
+import jax
+
+from scalemix.fitting.front_door import fit_many
+from scalemix.inference import NoiseTraining
+from scalemix.likelihoods import Categorical
+from scalemix.mixtures import Gaussian
+from scalemix.model.model import Model
+from scalemix.reproduce.compression.images import Images
+from scalemix.reproduce.compression.networks import NUM_CLASSES, Network
+from scalemix.reproduce.compression.plans import Course
+from scalemix.structures import ARD
+
+
+def refit(networks: Sequence[Network], course: Course, images: Images) -> list[Network]:
+    """These networks after noise training, whose noise has the mean one.
+
+    They start from the means that they have, and lose nothing but what their masks took out.
+    """
+    prior = {site: ARD(Gaussian(std)) for site, std in course.noise.items()}
+    models = [Model(network, prior, Categorical(NUM_CLASSES)) for network in networks]
+    method = NoiseTraining(
+        "lower_bound", num_draws=1, steps=course.refit_steps, batch_size=course.batch_size,
+        learning_rate=course.learning_rate, chunk_steps=min(1000, course.refit_steps),
+    )  # fmt: skip
+    num = len(networks)
+    posts = fit_many(
+        models, [images.x] * num, [images.y] * num, method,
+        keys=jax.random.split(jax.random.key(1), num), standardize=False, progress=False,
+    )  # fmt: skip
+    return [post.model.network for post in posts]

@@ -1,0 +1,119 @@
+"""Runs the benchmark: selects units, refits what is left, and scores all of it on test images."""
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from scalemix._files import replacing
+from scalemix.inference.training.findings import UselessFitWarning
+from scalemix.reproduce.compression.images import Images, read_images
+from scalemix.reproduce.compression.networks import SIDE, Network
+from scalemix.reproduce.compression.plans import Plan
+from scalemix.reproduce.compression.refit import refit
+from scalemix.reproduce.compression.scores import averaged_error, error
+from scalemix.reproduce.compression.select import Selected, room_for, select
+from scalemix.reproduce.compression.small import to_arrays
+
+RESULTS, SMALL_NETWORKS = "compression.json", "compression.npz"
+Say = Callable[[str], None]
+
+
+def compress(
+    plan: Plan, images: str | Path | None, folder: str | Path, *, say: Say = print
+) -> dict[str, Any]:
+    """The results of a plan, which go into compression.json of the folder network by network.
+
+    `images` is a file as `read_images` takes it. The networks of the first seed go into
+    compression.npz. Test rows are looked at once, after the last step, and decide nothing.
+    """
+    data, folder = _cut(read_images(images), plan), Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    content: dict[str, Any] = {
+        "plan": plan.name,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "num_train": len(data.y),
+        "num_test": len(data.y_test),
+        "networks": {},
+    }
+    arrays: dict[str, Any] = {}
+    for name, course in plan.courses.items():
+        say(f"{name}: {len(course.temperatures) * plan.num_seeds} fits")
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UselessFitWarning)
+            found = select(name, course, data, plan.num_seeds)
+        selected = time.perf_counter()
+        fits = [_score(one, data, plan) for one in found]
+        content["networks"][name] = {"fits": fits, "seconds": {"select": selected - start}}
+        _write(content, folder)
+        start = time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UselessFitWarning)
+            small = _refit(found, course, data)
+        content["networks"][name]["seconds"]["refit"] = time.perf_counter() - start
+        for fit, one, network in zip(fits, found, small, strict=True):
+            fit["refit"] = None if network is None else error(network, data)
+            say(f"{name}, temperature {one.temperature:g}, seed {one.seed}: {fit['shape']}, "
+                f"{fit['weights']:,} weights, error {fit['refit']}%")  # fmt: skip
+            if network is not None and one.seed == 0:
+                arrays |= to_arrays(f"{name}/{one.temperature:g}", one.rows, network)
+        if any("dense3" in one.rows for one in found):
+            content["networks"][name]["pixels"] = _pixels(found)
+        _write(content, folder)
+        with replacing(folder / SMALL_NETWORKS) as file:
+            np.savez_compressed(file, **arrays)
+    return content
+
+
+def _cut(images: Images, plan: Plan) -> Images:
+    train, test = plan.num_train, plan.num_test
+    return Images(images.x[:train], images.y[:train], images.x_test[:test], images.y_test[:test])
+
+
+def _score(one: Selected, images: Images, plan: Plan) -> dict[str, Any]:
+    """What is left of one fit, and the error of the whole network."""
+    counts = one.counts
+    return {
+        "temperature": one.temperature,
+        "seed": one.seed,
+        "threshold": one.threshold,
+        "as_found": one.as_found.shape,
+        "weights_as_found": one.as_found.weights,
+        "shape": counts.shape,
+        "weights": counts.weights,
+        "multiply_adds": counts.multiply_adds,
+        "whole": error(one.networks.model.network, images),
+        "averaged": averaged_error(one.networks, images, plan.num_draws),
+    }
+
+
+def _refit(found: list[Selected], course: Any, images: Images) -> list[Network | None]:
+    """The narrowed networks after the refit; none where a layer has nothing left."""
+    alive = [one for one in found if min(one.counts.units) > 0]
+    if not alive:
+        return [None] * len(found)
+    room = room_for([one.counts for one in alive])
+    narrowed = [one.networks.model.network.narrowed(one.rows, room) for one in alive]
+    done = iter(refit(narrowed, course, images))
+    return [next(done) if min(one.counts.units) > 0 else None for one in found]
+
+
+def _pixels(found: list[Selected]) -> dict[str, str]:
+    """How many seeds read each pixel, a digit each, by temperature."""
+    counts: dict[str, np.ndarray] = {}
+    for one in found:
+        so_far = counts.get(f"{one.temperature:g}", np.zeros(SIDE * SIDE, int))
+        counts[f"{one.temperature:g}"] = so_far + one.rows["dense1"]
+    return {temperature: "".join(map(str, values)) for temperature, values in counts.items()}
+
+
+def _write(content: Mapping[str, Any], folder: Path) -> None:
+    with replacing(folder / RESULTS) as file:
+        file.write(f"{json.dumps(content, indent=1)}\n".encode())

@@ -1,0 +1,171 @@
+"""Compression on MNIST, tried on generated images."""
+
+import json
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import scalemix as sx
+from scalemix.cli.app import app
+from scalemix.posterior.relevance_rule import measure_layers
+from scalemix.reproduce.compression import PLANS, Course, Plan
+from scalemix.reproduce.compression.images import read_images
+from scalemix.reproduce.compression.networks import (
+    LENET_300,
+    NETWORKS,
+    LeNet5,
+    LeNet300,
+    PatchConv,
+)
+from scalemix.reproduce.compression.plans import HE
+from scalemix.reproduce.compression.published import PUBLISHED
+from scalemix.reproduce.compression.scores import error
+from scalemix.reproduce.compression.select import rows_on
+from scalemix.reproduce.compression.small import read_small
+
+KEY = jax.random.key(0)
+RNG = np.random.default_rng(0)
+# Few rows are on at the end of so short a fit unless the prior counts for little.
+COURSE = Course(
+    {0.001: 20_000}, 30, 10, 0.3, HE, {"dense1": 0.5, "dense2": 0.05, "dense3": 0.05}, 16
+)
+PLAN = Plan("quick", {LENET_300: COURSE}, num_seeds=1, num_draws=2)
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory):
+    """A file of images in which the column of the brightest stripe says the digit."""
+    file = tmp_path_factory.mktemp("images") / "mnist.npz"
+    arrays = {}
+    for part, num in (("train", 200), ("test", 50)):
+        y = RNG.integers(10, size=num)
+        x = RNG.integers(60, size=(num, 28, 28))
+        x[np.arange(num), :, 4 + 2 * y] = 255
+        arrays |= {f"x_{part}": x.astype(np.uint8), f"y_{part}": y.astype(np.uint8)}
+    np.savez(file, **arrays)
+    return file
+
+
+@pytest.fixture(scope="module")
+def done(images, tmp_path_factory):
+    """The folder of a run by the command line, and what the command said."""
+    folder = tmp_path_factory.mktemp("compression")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(PLANS, "quick", PLAN)
+        arguments = ["compression", "--quick", "--images", str(images), "-o", str(folder)]
+        shown = CliRunner().invoke(app, ["reproduce", *arguments])
+    return folder, shown
+
+
+def test_a_convolution_by_patches_is_a_convolution():
+    conv = eqx.nn.Conv2d(3, 4, 5, key=KEY)
+    x = jax.random.normal(KEY, (3, 9, 8))
+    np.testing.assert_allclose(PatchConv(3, 4, 5, key=KEY)(x), conv(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "room"), [(LeNet300, (290, 95)), (LeNet5, (19, 48, 460))])
+def test_a_narrowed_network_is_the_masked_one(kind, room):
+    network = kind(key=KEY)
+    rows = {site: RNG.random(num) < 0.6 for site, num in kind.num_rows.items()}
+    # Whole channels of which nothing is read.
+    if kind is LeNet5:
+        rows["dense1"][: 5 * 16] = False
+    model = sx.Model(network, sx.ARD(sx.LogUniform()), sx.likelihoods.Categorical(10))
+    weights = {
+        site: weight * np.float32(rows[site]).reshape(1, -1, *[1] * (weight.ndim - 2))
+        if site in rows
+        else weight
+        for site, weight in model.weights.items()
+    }
+    masked = model.with_weights(weights).network
+    x = jnp.asarray(RNG.random((4, 28, 28), np.float32))
+    wanted = jax.vmap(masked)(x)
+    small, wide = network.narrowed(rows), network.narrowed(rows, room)
+    for other in (small, wide, wide.narrowed(wide.rows_in_use())):
+        np.testing.assert_allclose(jax.vmap(other)(x), wanted, rtol=1e-4, atol=1e-5)
+    counts = kind.count(rows)
+    assert counts.weights == sum(getattr(small, site).weight.size for site in small.sites)
+    with pytest.raises(ValueError, match="There is room for"):
+        network.narrowed(rows, [2] * len(room))
+
+
+def test_weights_are_counted_as_in_the_literature():
+    weights = {(point.method, point.network): point.weights for point in PUBLISHED}
+    assert weights["group horseshoe", "LeNet-5-Caffe"] == 2751
+    assert weights["group normal-Jeffreys", "LeNet-5-Caffe"] == 4074
+    assert weights["VIB", LENET_300] == 9560
+
+
+def test_multiply_adds_are_those_that_the_compiler_counts():
+    """Of LeNet-5 as a whole; products alone, of which a multiplication and a sum count as two."""
+    whole = {site: np.ones(num, bool) for site, num in LeNet5.num_rows.items()}
+    traced = jax.make_jaxpr(LeNet5(key=KEY))(jnp.zeros((28, 28)))
+    products = [eqn for eqn in traced.jaxpr.eqns if eqn.primitive.name == "dot_general"]
+    work = 0
+    for eqn in products:
+        left, right = (atom.aval.shape for atom in eqn.invars)
+        (summed, _), _ = eqn.params["dimension_numbers"]
+        work += np.prod(left) * np.prod(right) // np.prod([left[axis] for axis in summed])
+    assert work == LeNet5.count(whole).multiply_adds
+
+
+def test_the_command_selects_refits_and_keeps_small_networks(done, images):
+    folder, shown = done
+    assert shown.exit_code == 0, shown.output
+    assert "VIB" in shown.stdout
+    content = json.loads((folder / "compression.json").read_text())
+    (fit,) = content["networks"][LENET_300]["fits"]
+    assert fit["weights"] <= 20_000 < fit["weights_as_found"]
+    (network, rows), *_ = read_small(folder / "compression.npz")[LENET_300].values()
+    assert "-".join(str(int(on.sum())) for on in rows.values()) == fit["shape"]
+    assert sum(getattr(network, site).weight.size for site in network.sites) == fit["weights"]
+    assert error(network, read_images(images)) == fit["refit"]
+    pixels = content["networks"][LENET_300]["pixels"]["0.001"]
+    assert [int(digit) for digit in pixels] == rows["dense1"].astype(int).tolist()
+    assert (folder / "compression.png").exists()
+    assert (folder / "pixels.png").exists()
+
+
+def test_no_more_goes_than_has_to():
+    """At the threshold before, more weights than allowed would stay."""
+    model = sx.Model(LeNet300(key=KEY), sx.ARD(sx.LogUniform()), sx.likelihoods.Categorical(10))
+    deviations = {
+        site: jnp.asarray(RNG.uniform(0.1, 10, (1, weight.shape[1])), jnp.float32)
+        * jnp.ones_like(weight)
+        * jnp.std(weight)
+        for site, weight in model.weights.items()
+    }
+    variances = {
+        site: {group: jnp.ones(shape) for group, shape in groups.items()}
+        for site, groups in model.scale_shapes.items()
+    }
+    networks = sx.posterior.networks.GaussianNetworks(model, deviations, variances)
+    threshold, rows, counts, as_found = rows_on(LENET_300, networks, 50_000)
+    assert counts.weights <= 50_000 < as_found.weights
+    lines = {site: each.lines["unit"] for site, each in measure_layers(networks, 0.01).items()}
+    with_one_more = {site: each.on & (each.ratio >= threshold) for site, each in lines.items()}
+    assert NETWORKS[LENET_300].count(with_one_more).weights > 50_000
+    assert all((with_one_more[site] | ~on).all() for site, on in rows.items())
+    assert rows_on(LENET_300, networks, None)[2] == as_found
+
+
+def test_images_that_are_not_there_or_something_else_are_refused(tmp_path, images):
+    run = CliRunner().invoke
+    missing = run(app, ["reproduce", "compression", "--quick", "-o", str(tmp_path)])
+    assert missing.exit_code == 2
+    assert "mnist.npz" in missing.stderr
+    with pytest.raises(ValueError, match="There is no file"):
+        read_images(tmp_path / "nothing.npz")
+    (tmp_path / "text.npz").write_text("text")
+    with pytest.raises(ValueError, match="cannot be read as MNIST"):
+        read_images(tmp_path / "text.npz")
+    np.savez(tmp_path / "small.npz", **dict.fromkeys(("x_train", "x_test"), np.zeros((3, 8, 8))),
+             **dict.fromkeys(("y_train", "y_test"), np.zeros(3, int)))  # fmt: skip
+    with pytest.raises(ValueError, match="has the shape"):
+        read_images(tmp_path / "small.npz")
+    for wrong in (["table1", "--images", str(images)], ["compression", "--as-published"]):
+        assert run(app, ["reproduce", *wrong, "-o", str(tmp_path)]).exit_code == 2
