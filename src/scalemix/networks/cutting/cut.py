@@ -17,6 +17,7 @@ from scalemix.networks.cutting.lines import line_of_error
 from scalemix.networks.cutting.member import Member, arrays_of, take, with_arrays
 from scalemix.networks.cutting.sizes import Places, corrected
 from scalemix.networks.cutting.solve import (
+    NOT_FOLLOWED,
     all_alike,
     as_many,
     find_flows,
@@ -25,8 +26,6 @@ from scalemix.networks.cutting.solve import (
     solve,
 )
 from scalemix.networks.cutting.whole_numbers import Trial, fit_whole_numbers, path_of
-
-NOT_FOLLOWED = "what reads it cannot be followed"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,7 +154,9 @@ class Cutter:
         except Exception as error:
             # A network of the user's may raise anything at sizes that it does not expect.
             lines = str(error).strip().splitlines() or [""]
-            problem = f"at {line_of_error(error)}, {type(error).__name__}: {lines[0][:110]}"
+            problem = (
+                f"at {line_of_error(error)}, {type(error).__name__}: {lines[0][:110].rstrip('.')}"
+            )
             return Trial(problem, _blamed(error, seen[-1]) if seen else ())
         differences = (find_difference(keep, second) for keep in keeps)
         return Trial(next((found for found in differences if found is not None), None))

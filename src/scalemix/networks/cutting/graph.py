@@ -45,6 +45,8 @@ class Node:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     bodies: tuple[Graph, ...] = ()
+    within: tuple[JaxprEqn, ...] = ()
+    """The calls that it was written out of, the outermost first."""
 
     @property
     def name(self) -> str:
@@ -57,7 +59,8 @@ class Node:
     @property
     def line(self) -> str:
         """Where the network's code has it."""
-        return line_of(self.equation.source_info)
+        # What JAX has traced before, it knows no line of: that of the call will do.
+        return line_of([e.source_info for e in reversed((*self.within, self.equation))])
 
 
 class Trace:
@@ -124,7 +127,12 @@ class Trace:
         return number
 
     def _inline(
-        self, jaxpr: Jaxpr, consts: Sequence[Any], inputs: Sequence[int], nodes: list[Node]
+        self,
+        jaxpr: Jaxpr,
+        consts: Sequence[Any],
+        inputs: Sequence[int],
+        nodes: list[Node],
+        within: tuple[JaxprEqn, ...] = (),
     ) -> list[int]:
         known: dict[Any, int] = {
             variable: self._constant(value, variable.aval)
@@ -141,18 +149,19 @@ class Trace:
             arguments = tuple(map(read, equation.invars))
             inner = wrapped(equation)
             if inner is not None:
-                outputs = self._inline(*inner, arguments, nodes)
+                outputs = self._inline(*inner, arguments, nodes, (*within, equation))
             else:
-                bodies = tuple(self._body(closed) for closed in _bodies(equation))
+                around = (*within, equation)
+                bodies = tuple(self._body(closed, around) for closed in _bodies(equation))
                 outputs = [self._new(variable.aval) for variable in equation.outvars]
-                nodes.append(Node(equation, arguments, tuple(outputs), bodies))
+                nodes.append(Node(equation, arguments, tuple(outputs), bodies, within))
             known.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def _body(self, closed: Any) -> Graph:
+    def _body(self, closed: Any, within: tuple[JaxprEqn, ...]) -> Graph:
         inputs = tuple(self._new(variable.aval) for variable in closed.jaxpr.invars)
         nodes: list[Node] = []
-        outputs = self._inline(closed.jaxpr, closed.consts, inputs, nodes)
+        outputs = self._inline(closed.jaxpr, closed.consts, inputs, nodes, within)
         return Graph(inputs, tuple(outputs), tuple(nodes))
 
 

@@ -1,7 +1,7 @@
 """Lines of someone's code, as reasons name them."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -15,11 +15,14 @@ _LIBRARIES = tuple(os.path.dirname(str(module.__file__)) + os.sep for module in 
 _HERE = os.path.dirname(__file__) + os.sep
 
 
-def line_of(source_info: Any) -> str:
-    """The innermost line that is not a library's; else whatever JAX says of the place."""
-    frames = [] if source_info.traceback is None else source_info.traceback.frames
-    places = ((frame.file_name, frame.line_num) for frame in frames)
-    return _first(places) or source_info_util.summarize(source_info)
+def line_of(source_infos: Sequence[Any]) -> str:
+    """The innermost line that is not a library's; else whatever JAX says of the first place."""
+    for source_info in source_infos:
+        frames = [] if source_info.traceback is None else source_info.traceback.frames
+        line = _first((frame.file_name, frame.line_num) for frame in frames)
+        if line is not None:
+            return line
+    return source_info_util.summarize(source_infos[0]) or "a place that JAX does not know"
 
 
 def line_of_error(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from scalemix.networks.cutting.primitives import PRIMITIVES
 FLOWS = {name: primitive.flow for name, primitive in PRIMITIVES.items()}
 INPUT, OUTPUT, CONSTANT = "it is an input", "it is an output", "it is a constant of the code"
 UNUSED = "the network does not use it"
+NOT_FOLLOWED = "what reads it cannot be followed"
 
 
 def find_flows(trace: Trace, nonzero: Sequence[np.ndarray]) -> Flows:
@@ -127,7 +128,7 @@ def all_alike(masks: Sequence[np.ndarray]) -> list[np.ndarray]:
 def reasons_to_stay(keep: Keep, nonzero: Sequence[np.ndarray]) -> dict[Dimension, str]:
     """Why places that are all zero stay in the network's arrays, where that is someone's code."""
     reasons: dict[Dimension, str] = {}
-    plain = {*FILLING, READ, INPUT, OUTPUT, UNUSED}
+    plain = {*FILLING, READ, INPUT, OUTPUT, UNUSED, NOT_FOLLOWED}
     for number, each in zip(keep.trace.leaves, nonzero, strict=True):
         if not each.any():
             # All of it is off, and what is left of it is left for the sake of others.
