@@ -1,13 +1,18 @@
 """The pages of the documentation as code and what it prints.
 
 A block of Python that prints is followed by a block of text that shows it. Run as a program,
-`python -m tests.pages docs/index.md`, it writes what a page prints into the page.
+`python -m tests.pages docs/index.md`, it writes what a page prints into the page, and the pictures
+that it saves into docs/images.
+
+A line such as `steps = 3000  # 10 in the tests` makes a page quick: the tests run it with the
+second value, and compare words only. What the page shows is of the first.
 """
 
 import contextlib
 import io
 import re
 import runpy
+import shutil
 import sys
 import tempfile
 import warnings
@@ -24,8 +29,10 @@ NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d*)?(?:e[-+]?\d+)?(?![\w])")
 # half. So these bounds, a share of the number and units of its last digit, tell a wrong word, a
 # wrong shape and a wrong order of magnitude, and no more.
 SHARE, UNITS = 0.5, 3
+SMALLER = re.compile(r"^(\w+ = ).+?  # (.+) in the tests$", re.MULTILINE)
 TOKEN = re.compile(rf"(?P<any>\.\.\.)|(?P<space>\s+)|(?P<number>{NUMBER.pattern})|.")
 END = "-- end of a block --"
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
 
 class Block(NamedTuple):
@@ -38,6 +45,17 @@ class Block(NamedTuple):
 def read_blocks(page: Path) -> list[Block]:
     """The blocks of a page, in order."""
     return [Block(m["code"], m["shown"] or "") for m in BLOCK.finditer(page.read_text())]
+
+
+def at_small_size(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks with the values that tests take, where a page names them."""
+    return [block._replace(code=SMALLER.sub(r"\1\2", block.code)) for block in blocks]
+
+
+def lend_data(page: Path, folder: Path) -> None:
+    """Put the data that lie beside a page where its code looks for them."""
+    if (data := page.resolve().parent / "data").is_dir():
+        (folder / "data").symlink_to(data)
 
 
 def as_script(blocks: Sequence[Block]) -> str:
@@ -75,23 +93,28 @@ def split_output(stdout: str) -> list[str]:
     return stdout.split(f"{END}\n")[:-1]
 
 
-def is_shown(printed: str, shown: str) -> bool:
+def is_shown(printed: str, shown: str, *, numbers: bool = True) -> bool:
     """Whether the text on the page is what was printed: the words, and the numbers within bounds.
+
+    Without `numbers` any number will do.
 
     Spaces count as one, and `...` stands for anything within a line. Lines may change places: a
     table is sorted by numbers, of which some are next to nothing.
     """
     lines, wanted = (sorted(text.split("\n"), key=_words) for text in (printed, shown))
-    return len(lines) == len(wanted) and all(map(_same_line, lines, wanted))
+    same = (_same_line(*pair, numbers) for pair in zip(lines, wanted, strict=False))
+    return len(lines) == len(wanted) and all(same)
 
 
 def _words(line: str) -> list[str]:
     return NUMBER.sub("#", line).split()
 
 
-def _same_line(printed: str, shown: str) -> bool:
+def _same_line(printed: str, shown: str, numbers: bool) -> bool:
     match = re.fullmatch("".join(map(_pattern, TOKEN.finditer(shown))) + r"\s*", printed)
-    return match is not None and all(map(_close, match.groups(), NUMBER.findall(shown)))
+    if match is None:
+        return False
+    return not numbers or all(map(_close, match.groups(), NUMBER.findall(shown)))
 
 
 def _pattern(token: re.Match[str]) -> str:
@@ -113,8 +136,12 @@ def _last_digit(number: str) -> float:
 def _write(page: Path) -> None:
     """Put what the blocks print now into the page, where that is not what it shows."""
     blocks = read_blocks(page)
-    with tempfile.TemporaryDirectory() as folder:
-        output = iter(split_output(run_as_a_reader(as_script(blocks), Path(folder))))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lend_data(page, folder)
+        output = iter(split_output(run_as_a_reader(as_script(blocks), folder)))
+        for picture in folder.glob("*.png"):
+            shutil.copy(picture, IMAGES)
 
     def with_output(block: re.Match[str]) -> str:
         printed, shown = next(output), block["shown"] or ""

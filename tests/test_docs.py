@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 import scalemix
-from tests.pages import as_script, is_shown, read_blocks, run_as_a_reader, split_output
+from tests.pages import (
+    Block,
+    as_script,
+    at_small_size,
+    is_shown,
+    lend_data,
+    read_blocks,
+    run_as_a_reader,
+    split_output,
+)
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {str(page.relative_to(DOCS)): read_blocks(page) for page in sorted(DOCS.rglob("*.md"))}
@@ -28,9 +37,16 @@ def test_no_block_is_overlooked():
 
 @pytest.mark.parametrize("page", [page for page, blocks in PAGES.items() if blocks])
 def test_page_runs_and_prints_what_it_shows(page, tmp_path):
-    output = split_output(run_as_a_reader(as_script(PAGES[page]), tmp_path))
-    for block, printed in zip(PAGES[page], output, strict=True):
-        assert is_shown(printed, block.shown), f"{block.code}\nprints\n{printed}"
+    lend_data(DOCS / page, tmp_path)
+    small = at_small_size(PAGES[page])
+    output = split_output(run_as_a_reader(as_script(small), tmp_path))
+    full_size = small == PAGES[page]
+    for block, printed in zip(small, output, strict=True):
+        same = is_shown(printed, block.shown, numbers=full_size)
+        assert same, f"{block.code}\nprints\n{printed}"
+    # A picture that a page saves is one that it shows.
+    for picture in tmp_path.glob("*.png"):
+        assert f"images/{picture.name})" in (DOCS / page).read_text(), picture.name
 
 
 def test_names_are_there_in_a_process_that_has_imported_nothing_else():
@@ -69,6 +85,17 @@ def test_names_are_there_in_a_process_that_has_imported_nothing_else():
 )
 def test_what_counts_as_shown(printed, shown, same):
     assert is_shown(printed, shown) is same
+
+
+def test_at_small_size_words_still_count():
+    assert is_shown("accuracy 0.11\n", "accuracy 0.97\n", numbers=False)
+    assert not is_shown("accuracy 0.97\n", "log-loss 0.97\n", numbers=False)
+    assert not is_shown("accuracy 0.97\nmore\n", "accuracy 0.97\n", numbers=False)
+
+
+def test_what_tests_make_smaller():
+    (block,) = at_small_size([Block("steps = 3000  # 10 in the tests\nrows = 5  # a few\n", "")])
+    assert block.code == "steps = 10\nrows = 5  # a few\n"
 
 
 def test_the_reference_has_every_public_name():
