@@ -1,10 +1,12 @@
 """Operations that are replaced by quicker ones: the same values, in loops and gradients too."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import scalemix as sx
 from scalemix._cpu import quick_on_cpu
 
 
@@ -63,3 +65,19 @@ def test_a_convolution_in_a_loop_has_its_channels_last():
     lines = [line for line in text.splitlines() if "stablehlo.convolution" in line]
     assert lines
     assert all("[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]" in line for line in lines)
+
+
+def test_convolutional_networks_side_by_side_are_those_one_by_one():
+    """Fused with what is around them, their gradients end in a segmentation fault."""
+    network = eqx.nn.Sequential([
+        eqx.nn.Conv1d(2, 3, 2, key=jax.random.key(0)), eqx.nn.Lambda(jnp.ravel),
+        eqx.nn.Linear(9, "scalar", key=jax.random.key(1)),
+    ])  # fmt: skip
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(8, 2, 4)).astype(np.float32), rng.normal(size=8)
+    prior, likelihood = sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian()
+    model = sx.Model(network, prior, likelihood, example=x[0])
+    keys, method = jax.random.split(jax.random.key(2)), sx.VariationalEM(steps=2)
+    together = sx.fit_many(model, [x, x], [y, y], method, keys=keys)
+    alone = sx.fit(model, x, y, method, key=keys[1])
+    np.testing.assert_allclose(together[1].predict(x).mean, alone.predict(x).mean, rtol=1e-4)

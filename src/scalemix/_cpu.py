@@ -13,6 +13,7 @@ replaced. Values stay the same, up to rounding.
 import itertools
 import math
 from collections.abc import Callable
+from importlib import metadata
 from typing import Any
 
 import jax
@@ -43,6 +44,15 @@ def quick_on_cpu(
         return jax.tree.unflatten(jax.tree.structure(shape), run(*jax.tree.leaves(arguments)))
 
     return quick, shape
+
+
+def grouped_convolutions() -> dict[str, Any]:
+    """Settings of `jax.jit` for gradients of convolutions that are mapped over several networks.
+
+    On a CPU, jaxlib 0.10 ends in a segmentation fault when it fuses these with what is around them.
+    """
+    affected = metadata.version("jaxlib").startswith("0.10.") and jax.default_backend() == "cpu"
+    return {"compiler_options": {"xla_cpu_experimental_ynn_fusion_type": ""}} if affected else {}
 
 
 def _convolves(closed: ClosedJaxpr) -> bool:

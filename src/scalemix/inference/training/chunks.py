@@ -46,6 +46,10 @@ class Chunks:
         # `asarray`, which compiles a program for every shape.
         self.sets: Array = jax.device_put(sets.astype(np.int32))
         self.num_models = len(sets)
+        # Weights of more than two axes are those of convolutions.
+        sites = static.models.sites
+        grouped = self.num_models > 1 and any(len(site.layer_shape) > 2 for site in sites)
+        self.program = programs.chunk_program(grouped)
         num_data, size = source.num_data, schedule.batch_size
         totals = num_data if size is None else num_data * size / source.num_rows
         self.num_data: Array = jax.device_put(num_data.astype(source.dtype))
@@ -55,7 +59,7 @@ class Chunks:
     def run(self, state: PyTree, start: int, count: int) -> Chunk:
         """What `count` steps from step `start` on lead to."""
         data, sets, rows = self.source.batches(start)
-        state, *by_step, recorded, finite = programs.run_chunk(
+        state, *by_step, recorded, finite = self.program(
             self.schedule, self.static, state, self.arrays, data, sets, rows,
             self.num_data, self.totals, self.step_keys, jnp.int32(start), jnp.int32(count),
         )  # fmt: skip

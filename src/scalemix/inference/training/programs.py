@@ -4,7 +4,9 @@
 axis.
 """
 
+import functools
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -12,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._cpu import quick_on_cpu
+from scalemix._cpu import grouped_convolutions, quick_on_cpu
 from scalemix._random import noise_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
@@ -46,7 +48,6 @@ def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
     return jax.vmap(one)(arrays)
 
 
-@eqx.filter_jit
 def run_chunk(
     schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
     rows: Array | None, num_data: Array, totals: Array, keys: PRNGKeyArray, start: Array,
@@ -92,6 +93,12 @@ def run_chunk(
     end = jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
     numbers = jax.tree.leaves(eqx.filter(end[0], eqx.is_inexact_array))
     return *end, jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in numbers]))
+
+
+@functools.cache
+def chunk_program(grouped: bool) -> Callable[..., Any]:
+    """`run_chunk` as a program; `grouped` if convolutions of several models run side by side."""
+    return eqx.filter_jit(run_chunk, **grouped_convolutions() if grouped else {})
 
 
 def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
