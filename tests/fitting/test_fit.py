@@ -88,7 +88,7 @@ def test_the_best_state_is_kept_and_training_stops(monkeypatch):
         captured["memory"] = keep(memory, score, patience)
         return captured["memory"]
 
-    monkeypatch.setattr(sx.fitting.front_door, "bar", lambda _: reporting(stop))
+    monkeypatch.setattr(sx.fitting.front_door, "watch", lambda *_: reporting(stop))
     monkeypatch.setattr(loop, "_keep_best", spy)
     with pytest.raises(KeyboardInterrupt):
         sx.fit(build(), X, noise, up_to_best, key=KEY)

@@ -161,9 +161,9 @@ def test_fits_to_the_same_arrays_share_them(monkeypatch):
     """One copy goes to the device, unless each fit holds out rows of its own."""
     stacked = []
 
-    def note(sets):
+    def note(sets, **settings):
         stacked.append(len(sets))
-        return stack(sets)
+        return stack(sets, **settings)
 
     monkeypatch.setattr(jobs, "stack", note)
     keys = jax.random.split(KEY, 2)

@@ -115,7 +115,7 @@ def test_an_interrupted_run_resumes_to_the_same_result(name, tmp_path, monkeypat
         if len(steps) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(sx.fitting.front_door, "bar", lambda _: reporting(interrupt))
+    monkeypatch.setattr(sx.fitting.front_door, "watch", lambda *_: reporting(interrupt))
     with pytest.raises(KeyboardInterrupt) as stopped:
         refit(name, checkpoint=path)
     (note,) = stopped.value.__notes__

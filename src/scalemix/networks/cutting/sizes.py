@@ -117,6 +117,11 @@ def corrected(new: PyTree, old: PyTree, kept: PyTree) -> PyTree:
 
     `kept` is the old network with `Places` for arrays.
     """
+    if isinstance(old, eqx.nn.Shared):
+        # Sizes are those of the layers with all their weights; then what is tied goes again.
+        whole = corrected(new(), old(), kept.pytree)
+        blank = new.where(new.pytree)
+        return with_fields(new, pytree=eqx.tree_at(new.where, whole, blank))
     if isinstance(old, eqx.Module):
         names = [field.name for field in dataclasses.fields(old) if hasattr(old, field.name)]
         parts = {n: corrected(*(getattr(each, n) for each in (new, old, kept))) for n in names}
