@@ -276,6 +276,8 @@ def table() -> str:
     lines = [f"| | {' | '.join(USES)} |", f"|---|{'---|' * len(USES)}"]
     for name, kind in KINDS.items():
         cells = []
+        # Programs of all kinds together are more than a process may hold.
+        jax.clear_caches()
         for use, run in USES.items():
             print(f"{name}: {use}", file=sys.stderr, flush=True)
             cells.append(run(kind))

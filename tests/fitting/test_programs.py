@@ -16,7 +16,7 @@ EM = sx.VariationalEM(steps=20, chunk_steps=10)
 
 
 def num_programs():
-    return programs.run_chunk._cached._cache_size()
+    return programs.chunk_program(False)._cached._cache_size()
 
 
 @pytest.mark.parametrize("method", [METHOD, EM], ids=lambda m: type(m).__name__)

@@ -39,7 +39,7 @@ PAIRS = [(name, layer) for name in GROUPS for layer in LAYERS if has(name, layer
 
 def test_every_group_has_a_layer_and_others_say_what_they_lack():
     assert {name for name, _ in PAIRS} == set(GROUPS)
-    says = {"output": "output_axis=", "token": "token_axis=", "head": "pattern"}
+    says = {"output": "output_axis=", "token": "token_axis=", "head": "MultiheadAttention has them"}
     for name, message in says.items():
         lacking = [layer for layer in LAYERS if not has(name, layer)]
         with pytest.raises(ValueError, match=message):

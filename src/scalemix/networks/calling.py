@@ -28,6 +28,16 @@ class CalledNetwork(eqx.Module):
         The network itself. Names of layers and arrays are those that they have in it.
     state : PyTree
         What a pass in training changes besides learning, such as running statistics; or `None`.
+    key : PRNG key or None
+        The key of its own noise, where a draw has given it one.
+    function : callable
+        How it is called.
+    extras : tuple of str
+        What the function takes besides the network and the input.
+    always_noisy : bool
+        Whether the function takes a key in prediction too.
+    in_training : bool
+        Whether a call is one of training, and gives the output and the state after it.
 
     Examples
     --------
@@ -110,7 +120,7 @@ def with_call(
     >>> dropout = eqx.nn.Sequential([net.layers[0], eqx.nn.Dropout(0.5), net.layers[-1]])
     >>> network = sx.networks.with_call(dropout, lambda net, x, key=None: net(x, key=key))
     >>> network(x[0].astype(np.float32)).shape
-    (1,)
+    ()
     """
     if call is None:
         call = _call_with_state
