@@ -284,6 +284,7 @@ def test_dropout_is_on_in_prediction_if_the_key_has_none():
     assert (np.abs(error) < 4 * spread / np.sqrt(num)).all()
     # A variance of N draws has the relative error sqrt((kurtosis - 1) / N), of a bounded variable.
     np.testing.assert_allclose(predicted.epistemic, spread, rtol=4 * np.sqrt(2 / num))
+    assert post.predict(X[:3]).num_draws == 100
     again = post.predict(X[:3], num_draws=num)
     np.testing.assert_array_equal(again.mean, predicted.mean)
 

@@ -227,9 +227,7 @@ def seed(drawn: PyTree, key: PRNGKeyArray) -> PyTree:
     """
 
     def seeded(node: Any) -> Any:
-        if isinstance(node, CalledNetwork) and node.always_noisy:
-            return dataclasses.replace(node, key=key)
-        return node
+        return dataclasses.replace(node, key=key) if is_random(node) else node
 
     return jax.tree.map(seeded, drawn, is_leaf=lambda node: isinstance(node, CalledNetwork))
 
@@ -263,7 +261,7 @@ def check_density(network: PyTree) -> None:
     """Raise `ValueError` unless the output is a function of weights and input alone."""
     if not isinstance(network, CalledNetwork):
         return
-    if network.always_noisy:
+    if is_random(network):
         raise ValueError(
             "call takes a key without a default, so the network's output is random, and its "
             "weights have no density that MCMC could sample. Give key a default (key=None): it is "
@@ -278,6 +276,11 @@ def check_density(network: PyTree) -> None:
             "BatchNorm, and MCMC samples weights under one state. Fit it by VariationalEM or "
             "NoiseTraining; or fix the state of a trained network: eqx.nn.inference_mode(network)."
         )
+
+
+def is_random(network: PyTree) -> bool:
+    """Whether the network has noise of its own in prediction too."""
+    return isinstance(network, CalledNetwork) and network.always_noisy
 
 
 def reads_batch(network: PyTree) -> bool:

@@ -24,7 +24,7 @@ from scalemix.inference.training.settings import Training
 from scalemix.inference.training.weights import OF_DRAWS, importance_weights
 from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
-from scalemix.networks.calling import mean_state, state_of
+from scalemix.networks.calling import is_random, mean_state, state_of
 from scalemix.networks.placing import Scales
 from scalemix.posterior.networks import Networks, NoisyNetworks, OneNetwork
 
@@ -289,7 +289,8 @@ class NoiseTraining(Training):
             )
 
         num_draws = num_draws or self.num_draws
-        keys = jax.random.split(key, 1 if self.deterministic else num_draws)
+        certain = self.deterministic and not is_random(model.network)
+        keys = jax.random.split(key, 1 if certain else num_draws)
         return score_rows(network, current.likelihood, keys, data)
 
     def magnitudes(self, state: State, model: Model, key: PRNGKeyArray) -> dict[str, Array]:

@@ -5,6 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix.networks.calling import is_random
 from scalemix.posterior.networks._base import Drawn, Networks, WeightMoments
 
 
@@ -19,7 +20,8 @@ class OneNetwork(Networks):
 
     @property
     def default_draws(self) -> int:
-        return 1
+        # A network with noise of its own differs from draw to draw.
+        return super().default_draws if is_random(self.model.network) else 1
 
     def __call__(self, index: Array, key: PRNGKeyArray) -> Drawn:
         return Drawn(self.model.network, self.model.likelihood)
