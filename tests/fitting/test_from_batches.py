@@ -145,6 +145,14 @@ def test_bad_batches_are_refused(batches, settings, message):
         sx.fit_batches(MODEL, batches, settings.pop("method"), key=KEY, **settings)
 
 
+def test_classes_that_are_not_there_are_refused():
+    network = eqx.nn.MLP(3, 2, 4, 1, key=KEY)
+    model = sx.Model(network, MODEL.structures["layers.0"], sx.likelihoods.Categorical(2))
+    batches = [(X[:SIZE], np.arange(SIZE) % 2), (X[SIZE:], np.full(2 * SIZE, 2))]
+    with pytest.raises(ValueError, match=r"Batch 1: y is 2 at row 0, which .* no probability"):
+        sx.fit_batches(model, batches, EM, num_rows=NUM, key=KEY)
+
+
 def test_moments_of_parts_are_those_of_the_whole():
     rng = np.random.default_rng(1)
     values = 1e8 + rng.normal(size=(50, 3)) * [1.0, 1e-3, 0.0]

@@ -76,7 +76,7 @@ def prepare(
     given, y = y, targets_as_seen(y, scaling, dtype, rows)
     check_support(reader.likelihood, given, y, rows)
     if not real:
-        _check_possible(reader, y, rows)
+        check_possible(reader, y, rows)
     return Data(inputs_as_seen(x, reader, scaling, rows), y, weight.astype(dtype)), scaling
 
 
@@ -127,7 +127,8 @@ def check_support(
         )
 
 
-def _check_possible(reader: Reader, y: np.ndarray, rows: np.ndarray) -> None:
+def check_possible(reader: Reader, y: np.ndarray, rows: np.ndarray) -> None:
+    """Raise `ValueError` for a target without a unit that has no probability, such as a class."""
     likelihood = reader.likelihood
     # Rows are repeated up to a power of two, so that few programs serve all sizes.
     filled = np.resize(y, (1 << (len(y) - 1).bit_length(), *y.shape[1:]))

@@ -9,7 +9,7 @@ import numpy as np
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
-from scalemix.data.preparation import check_support
+from scalemix.data.preparation import check_possible, check_support
 from scalemix.data.reader import Reader
 from scalemix.data.rows import Inputs, are_several, num_rows, take_rows
 from scalemix.data.scaling import UNSCALED, Moments, Scaling
@@ -150,6 +150,8 @@ class BatchStream:
             if len(y) != num_rows(x) or not len(y):
                 raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
             check_support(self.reader.likelihood, y, y, np.arange(len(y)))
+            if not self.reader.likelihood.continuous_units:
+                check_possible(self.reader, y, np.arange(len(y)))
             weight = check_weights(item[2] if len(item) == 3 else None, len(y))
         except ValueError as error:
             raise ValueError(f"Batch {number}: {error}") from None
