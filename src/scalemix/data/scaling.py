@@ -97,6 +97,11 @@ def find_scaling(
 class Moments:
     """Weighted means and deviations of rows that come a few at a time, in double precision."""
 
+    total: float
+    exponent: Any
+    mean: np.ndarray
+    squares: np.ndarray
+
     def __init__(self) -> None:
         self.total = 0.0
 

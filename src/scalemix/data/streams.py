@@ -14,6 +14,7 @@ from scalemix.data.reader import Reader
 from scalemix.data.rows import Inputs, are_several, num_rows, take_rows
 from scalemix.data.scaling import UNSCALED, Moments, Scaling
 from scalemix.data.values import check_weights
+from scalemix.likelihoods import Likelihood
 
 
 class RawBatch(NamedTuple):
@@ -31,6 +32,14 @@ class BatchStream:
     up with rows of weight zero, and its own rows count for more; unless the network looks at all
     rows of a batch at once, for which it is left out (`whole_batches`).
     """
+
+    batches: Iterable[Any]
+    num_rows: int
+    reader: Reader
+    whole_batches: bool
+    once: bool
+    position: int
+    scaling: Scaling
 
     def __init__(self, batches: Iterable[Any], num_rows: int, reader: Reader, whole_batches: bool):
         if isinstance(batches, str | bytes | dict) or not isinstance(batches, Iterable):
@@ -170,13 +179,20 @@ class BatchStream:
 class _KnownReader:
     """A reader that is asked about each kind of example once, since an answer takes a trace."""
 
+    likelihood: Likelihood
+    dtype: np.dtype
+    example: PyTree
+
     def __init__(self, reader: Reader):
         self.likelihood, self.dtype, self.example = reader.likelihood, reader.dtype, reader.example
-        self.frozen_readers = reader.frozen_readers
+        self._reader = reader
         self._refusal, self._lookups = _once(reader.refusal), _once(reader.lookups)
 
     def refusal(self, example: PyTree) -> str | None:
         return self._refusal(example)
+
+    def frozen_readers(self, example: PyTree) -> list[str]:
+        return self._reader.frozen_readers(example)
 
     def lookups(self, example: PyTree) -> Sequence[tuple[str, int, Sequence[np.ndarray]]]:
         return self._lookups(example)

@@ -43,7 +43,7 @@ class Beta(Dispersed):
     """
 
     summary: ClassVar[str] = "a share between zero and one (beta distribution)"
-    support = (0.0, 1.0)
+    support: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     def __init__(self, scale: ArrayLike = 0.5, *, floor: ArrayLike = 0.05, per_input: bool = False):
         self.raw_scale: Array = raw_from_scale("Beta", scale, floor)

@@ -43,7 +43,7 @@ class Gamma(Dispersed):
 
     summary: ClassVar[str] = "a positive number whose spread grows with its mean (gamma)"
     continuous_units = True
-    support = (0.0, jnp.inf)
+    support: ClassVar[tuple[float, float]] = (0.0, jnp.inf)
 
     def __init__(self, scale: ArrayLike = 1.0, *, floor: ArrayLike = 0.05, per_input: bool = False):
         self.raw_scale: Array = raw_from_scale("Gamma", scale, floor)

@@ -44,6 +44,7 @@ class Independent(Wrapper):
     """
 
     summary: ClassVar[str] = "several targets, each with noise of its own"
+    likelihood: Likelihood
     num_targets: int = eqx.field(static=True)
 
     def __init__(self, likelihood: Likelihood, num_targets: int):

@@ -40,7 +40,7 @@ class LogNormal(Dispersed):
 
     summary: ClassVar[str] = "a positive number with Gaussian noise on its logarithm"
     continuous_units = True
-    support = (0.0, jnp.inf)
+    support: ClassVar[tuple[float, float]] = (0.0, jnp.inf)
 
     def __init__(self, scale: ArrayLike = 1.0, *, floor: ArrayLike = 1e-3, per_input: bool = False):
         self.raw_scale: Array = raw_from_scale("LogNormal", scale, floor)

@@ -61,7 +61,7 @@ class Weibull(Dispersed):
 
     summary: ClassVar[str] = "a positive number with Weibull noise, such as a time until failure"
     continuous_units = True
-    support = (0.0, jnp.inf)
+    support: ClassVar[tuple[float, float]] = (0.0, jnp.inf)
 
     def __init__(self, scale: ArrayLike = 1.0, *, floor: ArrayLike = 0.01, per_input: bool = False):
         self.raw_scale: Array = raw_from_scale("Weibull", scale, floor)

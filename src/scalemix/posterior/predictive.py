@@ -13,6 +13,7 @@ from scalemix._random import check_key
 from scalemix.data.checks import check_targets, targets_as_seen
 from scalemix.data.rows import Inputs, num_rows
 from scalemix.data.scaling import Scaling
+from scalemix.likelihoods import Likelihood
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
 from scalemix.posterior.networks import AnyNetworks, Drawn
@@ -77,7 +78,7 @@ class Predictive:
         # Without indices draws take one place after the other, so that all have their share.
         self._indices = jnp.arange(num_draws) if indices is None else indices
         self._source, self._x = source, x
-        self.likelihood = source.networks.model.likelihood
+        self.likelihood: Likelihood = source.networks.model.likelihood
         types = [part.dtype for part in jax.tree.leaves(x)]
         floats = [kind for kind in types if jnp.issubdtype(kind, jnp.floating)]
         self._float = floats[0] if floats else np.float32

@@ -1,5 +1,6 @@
 """The chunks of training: batches for the compiled programs, and the search for a divergence."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -45,11 +46,11 @@ class Chunks:
         # Which set of held-out rows each model has. Arrays are put on the device and not made by
         # `asarray`, which compiles a program for every shape.
         self.sets: Array = jax.device_put(sets.astype(np.int32))
-        self.num_models = len(sets)
+        self.num_models: int = len(sets)
         # Weights of more than two axes are those of convolutions.
         sites = static.models.sites
         grouped = self.num_models > 1 and any(len(site.layer_shape) > 2 for site in sites)
-        self.program = programs.chunk_program(grouped)
+        self.program: Callable[..., Any] = programs.chunk_program(grouped)
         num_data, size = source.num_data, schedule.batch_size
         totals = num_data if size is None else num_data * size / source.num_rows
         self.num_data: Array = jax.device_put(num_data.astype(source.dtype))

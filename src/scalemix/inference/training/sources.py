@@ -47,6 +47,14 @@ class Source(abc.ABC):
 class InMemory(Source):
     """Data sets stacked on a leading axis; `sets` says which of them each model has."""
 
+    num_rows: np.ndarray
+    num_data: np.ndarray
+    dtype: Any
+    schedule: Schedule
+    order_keys: PRNGKeyArray
+    given: tuple[Data, np.ndarray, np.ndarray]
+    sets: Array
+
     def __init__(
         self,
         data: Data,
@@ -99,6 +107,14 @@ class InMemory(Source):
 
 class Streamed(Source):
     """One stream of batches, which all models read."""
+
+    num_rows: np.ndarray
+    num_data: np.ndarray
+    dtype: Any
+    stream: BatchStream
+    schedule: Schedule
+    sets: Array
+    first: list[np.ndarray]
 
     def __init__(self, stream: BatchStream, num_models: int, schedule: Schedule):
         self.stream, self.schedule = stream, schedule

@@ -68,6 +68,9 @@ class Changes:
 class Constants:
     """The values of all arrays of one network, and where constants among them can go."""
 
+    trace: Trace
+    flows: Flows
+
     def __init__(
         self, trace: Trace, flows: Flows, network: PyTree, example: Any, fixed: Sequence[int] = ()
     ):

@@ -11,6 +11,7 @@ import numpy as np
 from scalemix._types import PyTree
 from scalemix.networks.cutting.compare import find_difference
 from scalemix.networks.cutting.emitted import Emitted, Program
+from scalemix.networks.cutting.flow import Flows
 from scalemix.networks.cutting.graph import Call, Trace
 from scalemix.networks.cutting.keep import Dimension, Keep
 from scalemix.networks.cutting.lines import line_of_error
@@ -42,6 +43,12 @@ class Cut:
 
 class Cutter:
     """Cuts networks that differ in the values of their arrays alone."""
+
+    members: Sequence[Member]
+    example: Any
+    call: Call
+    trace: Trace
+    flows: list[Flows]
 
     def __init__(
         self,

@@ -27,6 +27,8 @@ FlowRule = Callable[["Flows", Node], Sequence[Flow]]
 class Flows:
     """The flow of every array of a trace, where the leaves are nonzero as told."""
 
+    trace: Trace
+
     def __init__(self, trace: Trace, nonzero: Sequence[np.ndarray], rules: Mapping[str, FlowRule]):
         self.trace, self._rules = trace, rules
         self._known: dict[int, Flow] = {}

@@ -69,6 +69,9 @@ class Trace:
     The first inputs of the graph are the network's arrays, its leaves; the others the example.
     """
 
+    num_leaves: int
+    graph: Graph
+
     def __init__(self, call: Call, network: PyTree, example: Any):
         arrays, static = eqx.partition(network, eqx.is_array)
         self.shapes: list[tuple[int, ...]] = []

@@ -25,6 +25,11 @@ class Keep:
     With `tied`, the equal parts that an operation splits an array into lose the same places.
     """
 
+    trace: Trace
+    flows: Flows
+    tied: bool
+    reasons: list[str]
+
     def __init__(self, trace: Trace, flows: Flows, *, tied: bool = False):
         self.trace, self.flows, self.tied = trace, flows, tied
         # The number of a reason; none is zero. Of two reasons the later one says more.

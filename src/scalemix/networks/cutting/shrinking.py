@@ -52,6 +52,13 @@ class Shrinker:
     that stay as they are.
     """
 
+    members: list[Member]
+    rows: Any
+    call: Call
+    example: Any
+    fixed: set[int]
+    alike: Alike
+
     def __init__(
         self,
         members: Sequence[Member],

@@ -78,8 +78,8 @@ class LeNet5(eqx.Module):
     positions a channel) and the hidden units.
     """
 
-    sites: ClassVar = ("conv1", "conv2", "dense1", "dense2")
-    num_rows: ClassVar = {"conv2": 20, "dense1": 800, "dense2": 500}
+    sites: ClassVar[tuple[str, ...]] = ("conv1", "conv2", "dense1", "dense2")
+    num_rows: ClassVar[dict[str, int]] = {"conv2": 20, "dense1": 800, "dense2": 500}
     conv1: eqx.nn.Conv2d
     conv2: eqx.nn.Conv2d
     dense1: eqx.nn.Linear
@@ -163,8 +163,8 @@ class LeNet5(eqx.Module):
 class LeNet300(eqx.Module):
     """Dense layers from 784 pixels by 300 and 100 units to ten classes."""
 
-    sites: ClassVar = ("dense1", "dense2", "dense3")
-    num_rows: ClassVar = {"dense1": 784, "dense2": 300, "dense3": 100}
+    sites: ClassVar[tuple[str, ...]] = ("dense1", "dense2", "dense3")
+    num_rows: ClassVar[dict[str, int]] = {"dense1": 784, "dense2": 300, "dense3": 100}
     dense1: eqx.nn.Linear
     dense2: eqx.nn.Linear
     dense3: eqx.nn.Linear
