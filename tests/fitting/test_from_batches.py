@@ -23,6 +23,14 @@ MODEL = sx.Model(NET, sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian
 EM = sx.VariationalEM(steps=7, chunk_steps=3, learning_rate=0.01)
 
 
+class Endless:
+    """A loader that repeats itself for ever."""
+
+    def __iter__(self):
+        while True:
+            yield X[:SIZE], Y[:SIZE]
+
+
 def loader(size=SIZE, num=NUM):
     return [(X[i : i + size][: num - i], Y[i : i + size][: num - i]) for i in range(0, num, size)]
 
@@ -74,6 +82,24 @@ def test_a_short_batch_weighs_what_others_do():
         MODEL, [*loader()[:2], twice], method, num_rows=25, key=KEY, standardize=False
     )
     np.testing.assert_allclose(short.predict(X).mean, full.predict(X).mean, rtol=1e-5)
+
+
+def test_weights_make_no_difference_to_what_is_per_datum():
+    method = sx.NoiseTraining(objective="hierarchical", steps=3)
+    heavy = [(x, y, np.full(len(y), 10.0)) for x, y in loader()]
+    post = sx.fit_batches(MODEL, heavy, method, num_rows=NUM, key=KEY)
+    light = sx.fit_batches(MODEL, loader(), method, num_rows=NUM, key=KEY)
+    # The prior alone counts for less.
+    assert np.abs(post.history.objective - light.history.objective).max() < 0.5
+
+
+def test_an_epoch_is_a_pass_and_padding_is_not_looked_at():
+    method = sx.NoiseTraining(objective="hierarchical", epochs=1)
+    post = sx.fit_batches(MODEL, loader(num=25), method, num_rows=25, key=KEY)
+    assert len(post.history.objective) == 3
+    model = sx.Model(NET, MODEL.structures["layers.0"], sx.likelihoods.LogNormal())
+    filled = [(X[:SIZE], np.append(np.ones(SIZE - 1), 0.0), np.append(np.ones(SIZE - 1), 0.0))]
+    sx.fit_batches(model, filled, sx.VariationalEM(steps=1), num_rows=SIZE, key=KEY)
 
 
 def test_a_checkpoint_skips_what_is_done(tmp_path):
@@ -131,6 +157,8 @@ def test_members_see_the_same_batches():
         ([(X[:5], Y[:5]), (X[5:], Y[5:])], {}, "Batch 1 has 25 rows, and the first one has 5"),
         ([(X, np.full(NUM, np.nan))], {}, "Batch 0: y is not finite"),
         ([(X, Y)], {"num_rows": 31}, "num_rows=31, and one pass over all batches has 30"),
+        ([(X, Y)], {"num_rows": 29}, "num_rows=29, and the first batch has 30"),
+        (Endless(), {}, "one pass over all batches has more rows"),
         ([(X, Y)], {"num_rows": 0}, "num_rows must be"),
         (iter([(X, Y)]), {}, "only once"),
         (iter([(X, Y)]), {"standardize": False}, "ended after 1"),

@@ -354,6 +354,26 @@ def test_computing_in_bfloat16_is_close(method):
     assert 0 < change.max() < 0.2 * np.std(Y)
 
 
+def test_keys_and_states_pass_through_another_precision():
+    half = compute_in(with_call(Dropped(), in_training), jnp.bfloat16)
+    model = sx.Model(half, PRIOR, GAUSSIAN)
+    outputs, _ = model.training_outputs(np.repeat(X[:1], 64, axis=0), None, key=KEY)
+    assert len(np.unique(outputs)) > 8
+    assert outputs.dtype == jnp.float32
+    network, state = eqx.nn.make_with_state(Normed)()
+    half = compute_in(with_call(network, call, state=state), jnp.bfloat16)
+    # A norm of Equinox multiplies data by its state in another type.
+    with jax.numpy_dtype_promotion("standard"):
+        model = sx.Model(half, PRIOR, GAUSSIAN, example={"table": X[0]})
+        post = sx.fit(model, {"table": X}, Y, STILL, key=KEY)
+    mean, _ = post.model.network.state.get(network.norm.ema_state_index)
+    assert mean.dtype == jnp.float32
+    assert np.abs(mean).max() > 0
+    # A second call= around it would not reach the first.
+    with pytest.raises(ValueError, match="has a call of its own"):
+        sx.Model(half, PRIOR, GAUSSIAN, call=lambda net, x, key=None: net(x))
+
+
 def test_inputs_may_come_in_bfloat16():
     post = sx.fit(dropped(in_training), jnp.asarray(X, jnp.bfloat16), Y, STILL, key=KEY)
     assert np.isfinite(post.predict(jnp.asarray(X, jnp.bfloat16)).mean).all()

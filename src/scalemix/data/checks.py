@@ -70,7 +70,7 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
 
     def seen(path: Any, part: np.ndarray, whole: bool) -> np.ndarray:
         name = path_in_words(path)
-        if whole and part.dtype.kind in "iu":
+        if whole and part.dtype.kind in "biu":
             check_counted(name, part)
             return part
         check_finite(name, part)

@@ -13,7 +13,7 @@ from scalemix.data.preparation import check_possible, check_support
 from scalemix.data.reader import Reader
 from scalemix.data.rows import Inputs, are_several, num_rows, take_rows
 from scalemix.data.scaling import UNSCALED, Moments, Scaling
-from scalemix.data.values import check_weights
+from scalemix.data.values import check_weights, is_whole
 from scalemix.likelihoods import Likelihood
 
 
@@ -40,6 +40,7 @@ class BatchStream:
     once: bool
     position: int
     scaling: Scaling
+    mean_weight: float
 
     def __init__(self, batches: Iterable[Any], num_rows: int, reader: Reader, whole_batches: bool):
         if isinstance(batches, str | bytes | dict) or not isinstance(batches, Iterable):
@@ -47,9 +48,9 @@ class BatchStream:
                 f"batches must be an iterable of (x, y) or (x, y, sample_weight), such as a data "
                 f"loader; got {type(batches).__name__}."
             )
-        if not isinstance(num_rows, int) or isinstance(num_rows, bool) or num_rows <= 0:
+        if not is_whole(num_rows) or num_rows <= 0:
             raise ValueError(f"num_rows must be a positive whole number, got {num_rows!r}.")
-        self.batches, self.num_rows, self.reader = batches, num_rows, _KnownReader(reader)
+        self.batches, self.num_rows, self.reader = batches, int(num_rows), _KnownReader(reader)
         self.whole_batches = whole_batches
         self.once = iter(batches) is batches
         self.position = 0
@@ -57,6 +58,13 @@ class BatchStream:
         self.scaling = UNSCALED
         self.ahead: list[RawBatch] = [self._next()]
         self.batch_size: int = len(self.ahead[0].y)
+        if self.batch_size > self.num_rows:
+            raise ValueError(
+                f"num_rows={self.num_rows}, and the first batch has {self.batch_size} rows."
+            )
+        # What the objective is divided by: any number has the same maximum, and this one makes it
+        # per datum.
+        self.mean_weight = float(self.ahead[0].weight.mean())
 
     @property
     def first(self) -> RawBatch:
@@ -74,20 +82,25 @@ class BatchStream:
             )
         likelihood = self.reader.likelihood
         positive = likelihood.support[0] == 0
-        x_moments, y_moments, seen = Moments(), Moments(), 0
+        x_moments, y_moments, seen, weight = Moments(), Moments(), 0, 0.0
         table = inputs and not are_several(self.first.x) and self.first.x.ndim == 2
         table = table and self.first.x.dtype.kind == "f"
         for i, item in enumerate(self.batches):
             batch = self._read(item, i)
             seen += len(batch.y)
+            weight += float(batch.weight.sum())
+            if seen > self.num_rows:
+                break
             if table:
                 x_moments.add(batch.x, batch.weight)
             if likelihood.continuous_units:
                 y_moments.add(np.log(np.abs(batch.y)) if positive else batch.y, batch.weight)
         if seen != self.num_rows:
             raise ValueError(
-                f"num_rows={self.num_rows}, and one pass over all batches has {seen} rows."
+                f"num_rows={self.num_rows}, and one pass over all batches has "
+                f"{'more' if seen > self.num_rows else seen} rows."
             )
+        self.mean_weight = weight / seen
         nothing = np.zeros(0), np.ones(0)
         x_mean, x_scale = x_moments.spread() if table else nothing
         shape = self.first.y.shape[1:]
@@ -158,10 +171,13 @@ class BatchStream:
             y = check_targets(_as_numpy(item[1]), self.reader.likelihood)
             if len(y) != num_rows(x) or not len(y):
                 raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
+            weight = check_weights(item[2] if len(item) == 3 else None, len(y))
+            # A row of weight zero only fills: whatever its target is, it gets one that can be.
+            counted = np.flatnonzero(weight)
+            y = np.where((weight > 0).reshape(-1, *[1] * (y.ndim - 1)), y, y[counted[0]])
             check_support(self.reader.likelihood, y, y, np.arange(len(y)))
             if not self.reader.likelihood.continuous_units:
                 check_possible(self.reader, y, np.arange(len(y)))
-            weight = check_weights(item[2] if len(item) == 3 else None, len(y))
         except ValueError as error:
             raise ValueError(f"Batch {number}: {error}") from None
         return RawBatch(x, y, weight)

@@ -46,7 +46,7 @@ def fit_batches(
         Of `(x, y)` or `(x, y, sample_weight)`, with arrays or tensors that NumPy understands: a
         loader of Grain, tf.data or PyTorch, or a list. All batches have as many rows as the first
         one, or fewer. The rows of a shorter one count for more, so that it weighs what the others
-        do; networks with a state never see it.
+        do; networks with a state, and objectives that weigh draws by batch, never see it.
     method : NoiseTraining or VariationalEM
         How to infer the weights. Its `batch_size` does not count: batches have the size they have.
     num_rows : int
@@ -91,7 +91,10 @@ def fit_batches(
     check_standardize(standardize)
     path = check_checkpoints(checkpoint, checkpoint_every, resume)
     key = check_key(key, "key")
-    stream = BatchStream(batches, num_rows, model, reads_batch(model.network))
+    # An objective of a whole batch is no bound where rows of a short one count for more.
+    by_batch = "batch" in (getattr(method, "sharing", None), getattr(method, "weighting", None))
+    whole = reads_batch(model.network) or by_batch
+    stream = BatchStream(batches, num_rows, model, whole)
     if standardize:
         stream.standardise(inputs=standardize is True)
     fit_key, predict_key, _ = jax.random.split(key, 3)

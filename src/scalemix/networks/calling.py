@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import DTypeLike, PRNGKeyArray
 
 from scalemix._types import PyTree
@@ -133,6 +134,13 @@ def with_call(
             if state is None
             else "There is a state, and call does not take it: call=lambda net, x, state: ..."
         )
+    inner = [n for n in jax.tree.leaves(network, is_leaf=_is_called) if _is_called(n)]
+    if inner and (extras or any(each.extras for each in inner)):
+        raise ValueError(
+            "The network has a call of its own, to which no key, state or training would get "
+            "through. Put with_call around the network itself, and compute_in around that: "
+            "networks.compute_in(networks.with_call(net, call), dtype)."
+        )
     return CalledNetwork(network, state, None, call, extras, always_noisy)
 
 
@@ -158,12 +166,32 @@ def compute_in(network: PyTree, dtype: DTypeLike) -> CalledNetwork:
     dtype('float32')
     """
 
-    def call(network: PyTree, x: PyTree) -> PyTree:
-        types = [leaf.dtype for leaf in jax.tree.leaves(network) if eqx.is_inexact_array(leaf)]
-        output = _cast(network, dtype)(_cast(x, dtype))
-        return _cast(output, types[0]) if types else output
+    if isinstance(network, CalledNetwork):
+        return dataclasses.replace(network, function=_InType(np.dtype(dtype), network.function))
+    return with_call(network, _InType(np.dtype(dtype), None))
 
-    return with_call(network, call)
+
+@dataclasses.dataclass(frozen=True)
+class _InType:
+    """A call with inputs and weights in one type. Calls in the same type are the same program."""
+
+    dtype: np.dtype
+    function: Callable[..., Any] | None
+
+    def __call__(self, network: PyTree, x: PyTree, **given: Any) -> Any:
+        types = [leaf.dtype for leaf in jax.tree.leaves(network) if eqx.is_inexact_array(leaf)]
+        network, x = _cast(network, self.dtype), _cast(x, self.dtype)
+        if self.function is None:
+            output = network(x)
+            return _cast(output, types[0]) if types else output
+        before = _copy(given.get("state"))
+        output = self.function(network, x, **given)
+        if "state" not in given:
+            return _cast(output, types[0]) if types else output
+        output, state = _split(output)
+        # The state stays in its own type, as weights do.
+        state = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), state, before)
+        return _cast(output, types[0]) if types else output, state
 
 
 def in_training(network: PyTree) -> PyTree:
@@ -298,6 +326,10 @@ def batch_axis(network: PyTree) -> str:
             f"{', '.join(sorted(names))}. Give all of them one axis_name."
         )
     return next(iter(names), BATCH_AXIS)
+
+
+def _is_called(node: Any) -> bool:
+    return isinstance(node, CalledNetwork)
 
 
 def _is_norm(node: Any) -> bool:

@@ -285,7 +285,15 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     """
     network, sites, remarks = model.network, find_sites(model.network), []
     example = find_input(network, sites, model.example)
-    met = input_sites(network, model.sites, example)
+    parts = tuple(part for site in model.sites for part in site.parts)
+    by_part = input_sites(network, parts, example)
+    # Of layers that share their scales, all must read the inputs, and along the same axes.
+    met = {
+        site: by_part[site.parts[0]]
+        for site in model.sites
+        if site.parts[0] in by_part
+        and all(by_part.get(part) == by_part[site.parts[0]] for part in site.parts)
+    }
     # Rows that lie along another axis of the input are those of something else.
     along = {site: (axes, site.num_rows) for site, axes in met.items()}
     readers = [site for site in along if along[site] == next(iter(along.values()))]
@@ -303,7 +311,7 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
         tuple(
             name
             for site in model.sites
-            if site.name not in last
+            if not all(part.name in last for part in site.parts)
             for name in layers_of(site).values()
         )
         if outputs

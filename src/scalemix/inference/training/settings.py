@@ -153,7 +153,9 @@ class Training(Engine, Method):
                 "other have none: keep some of them apart, and look at post.predict(x).log_prob(y)."
             )
         sized = dataclasses.replace(method, batch_size=stream.batch_size)
-        num_steps = sized.num_steps(stream.num_rows)
+        size = stream.batch_size
+        whole = stream.num_rows // size if stream.whole_batches else -(-stream.num_rows // size)
+        num_steps = sized.num_steps(size * max(whole, 1))
         schedule = Schedule(
             num_steps=num_steps,
             batch_size=stream.batch_size,

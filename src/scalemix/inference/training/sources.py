@@ -119,7 +119,7 @@ class Streamed(Source):
     def __init__(self, stream: BatchStream, num_models: int, schedule: Schedule):
         self.stream, self.schedule = stream, schedule
         self.num_rows = np.full(num_models, stream.num_rows)
-        self.num_data = self.num_rows.astype(np.float64)
+        self.num_data = stream.mean_weight * self.num_rows.astype(np.float64)
         self.dtype = np.dtype(stream.reader.dtype)
         self.sets = jax.device_put(np.zeros(num_models, np.int32))
         first = stream.first
