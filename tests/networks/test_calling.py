@@ -29,10 +29,10 @@ class Normed(eqx.Module):
     drop: eqx.nn.Dropout
     last: eqx.nn.Linear
 
-    def __init__(self, key=KEY, axis_name="rows"):
+    def __init__(self, key=KEY, axis_name="rows", mode="ema"):
         keys = jax.random.split(key)
         self.first = eqx.nn.Linear(3, 4, key=keys[0])
-        self.norm = eqx.nn.BatchNorm(4, axis_name=axis_name, mode="ema", momentum=0.5)
+        self.norm = eqx.nn.BatchNorm(4, axis_name=axis_name, mode=mode, momentum=0.5)
         self.drop = eqx.nn.Dropout(0.5)
         self.last = eqx.nn.Linear(4, "scalar", key=keys[1])
 
@@ -360,13 +360,13 @@ def test_keys_and_states_pass_through_another_precision():
     outputs, _ = model.training_outputs(np.repeat(X[:1], 64, axis=0), None, key=KEY)
     assert len(np.unique(outputs)) > 8
     assert outputs.dtype == jnp.float32
-    network, state = eqx.nn.make_with_state(Normed)()
+    network, state = eqx.nn.make_with_state(Normed)(mode="batch")
     half = compute_in(with_call(network, call, state=state), jnp.bfloat16)
     # A norm of Equinox multiplies data by its state in another type.
     with jax.numpy_dtype_promotion("standard"):
         model = sx.Model(half, PRIOR, GAUSSIAN, example={"table": X[0]})
         post = sx.fit(model, {"table": X}, Y, STILL, key=KEY)
-    mean, _ = post.model.network.state.get(network.norm.ema_state_index)
+    mean, _ = post.model.network.state.get(network.norm.batch_state_index)
     assert mean.dtype == jnp.float32
     assert np.abs(mean).max() > 0
     # A second call= around it would not reach the first.
