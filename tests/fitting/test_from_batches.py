@@ -47,6 +47,7 @@ def test_steps_take_the_batches_in_their_order():
     fit_key, _, _ = jax.random.split(KEY, 3)
     step_key = noise_key(jax.random.split(fit_key)[1])
     state = EM.init(MODEL, EM.optimizer_for(MODEL, 7))
+    step = eqx.filter_jit(EM.step)
     for i in range(7):
         rows = slice(SIZE * (i % 3), SIZE * (i % 3) + SIZE)
         batch = Batch(
@@ -54,7 +55,7 @@ def test_steps_take_the_batches_in_their_order():
             jnp.float32(SIZE),
         )  # fmt: skip
         key = jax.random.fold_in(step_key, i)
-        state, _ = EM.step(state, MODEL, batch, jnp.float32(NUM), jnp.int32(i), 7, key)
+        state, _ = step(state, MODEL, batch, jnp.float32(NUM), jnp.int32(i), 7, key)
     got = eqx.filter(post.model, post.model.learnable())
     for mine, theirs in zip(
         jax.tree.leaves(got), jax.tree.leaves(state.learned.means), strict=True
