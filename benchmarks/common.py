@@ -22,6 +22,7 @@ from scalemix.inference.side_by_side import stack_fits
 from scalemix.inference.training import programs
 from scalemix.inference.training.chunks import Chunks
 from scalemix.inference.training.engine import Schedule
+from scalemix.inference.training.sources import InMemory
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -80,7 +81,9 @@ def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
     keys = jax.random.split(jax.random.key(0), len(models))
     state = programs.init(arrays, static, num_steps)
     rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
-    program = Chunks(arrays, static, data, rows, sets, schedule, keys)
+    order_keys, step_keys = programs.split_keys(keys)
+    source = InMemory(data, rows, sets, schedule, order_keys)
+    program = Chunks(arrays, static, source, schedule, step_keys, sets)
     program.run(state, 0, 1)
     return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
 
