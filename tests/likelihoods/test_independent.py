@@ -221,7 +221,6 @@ def test_chains_name_the_noise_of_each_target():
 
 
 def test_a_picture_is_of_one_target():
-    pytest.importorskip("matplotlib")
     predictive = fitted("em").predict(X, num_draws=6)
     with pytest.raises(ValueError, match=r"2 targets a row.*column=0"):
         intervals(predictive, Y)

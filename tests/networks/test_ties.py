@@ -10,26 +10,17 @@ import scalemix as sx
 from scalemix.networks.placing import get_weights, put_weights
 from scalemix.networks.sites import find_sites
 from scalemix.networks.ties import tie
-from tests.networks.cases import Along
+from tests.networks.cases import Along, Flat
 
 KEY = jax.random.key(0)
 GAUSSIAN = sx.likelihoods.Gaussian()
 PRIOR = sx.ARD(sx.InverseGamma(3.0, 3.0))
-TIE = ("cell.weight_hh", "head")
+TIE = ("body.cell.weight_hh", "head")
 
 
-class Reader(eqx.Module):
-    """A recurrent cell and a dense layer that reads its last state, the weight as its transpose."""
-
-    cell: eqx.nn.GRUCell
-    head: eqx.nn.Linear
-
-    def __init__(self):
-        self.cell = eqx.nn.GRUCell(2, 3, key=KEY)
-        self.head = eqx.nn.Linear(3, "scalar", key=KEY)
-
-    def __call__(self, x):
-        return self.head(Along(self.cell)(x))
+def reader():
+    """A recurrent cell and a dense layer that reads its last state."""
+    return Flat(Along(eqx.nn.GRUCell(2, 3, key=KEY)), 3)
 
 
 RNG = np.random.default_rng(0)
@@ -38,44 +29,45 @@ Y = X.sum(axis=(1, 2))
 
 
 def model(prior=None):
-    prior = {TIE: PRIOR, "cell.weight_ih": PRIOR} if prior is None else prior
-    return sx.Model(Reader(), prior, GAUSSIAN, example=X[0])
+    prior = {TIE: PRIOR, "body.cell.weight_ih": PRIOR} if prior is None else prior
+    return sx.Model(reader(), prior, GAUSSIAN, example=X[0])
 
 
 def test_a_scale_covers_recurrent_and_outgoing_weights():
     tied = model()
-    assert [site.name for site in tied.sites] == ["cell.weight_ih", "cell.weight_hh+head"]
-    assert tied.scale_shapes["cell.weight_hh+head"] == {"unit": (3,)}
+    assert [site.name for site in tied.sites] == ["body.cell.weight_ih", "body.cell.weight_hh+head"]
+    assert tied.scale_shapes["body.cell.weight_hh+head"] == {"unit": (3,)}
     apart = model(PRIOR)
     scales = tied.draw(key=KEY)
     same = {
-        "cell.weight_ih": scales["cell.weight_ih"],
-        **dict.fromkeys(TIE, scales["cell.weight_hh+head"]),
+        "body.cell.weight_ih": scales["body.cell.weight_ih"],
+        **dict.fromkeys(TIE, scales["body.cell.weight_hh+head"]),
     }
     np.testing.assert_allclose(
         tied.with_scales(scales)(X[0]), apart.with_scales(same)(X[0]), rtol=1e-6
     )
-    weights = tied.prior_sample(KEY).weights["cell.weight_hh+head"]
+    weights = tied.prior_sample(KEY).weights["body.cell.weight_hh+head"]
     assert weights.shape == (10, 3)
     # The density of the weights is that of both, and that of the scales counts once.
     sample = tied.prior_sample(KEY)
-    both = {"cell.weight_hh": sample.weights["cell.weight_hh+head"][:9],
-            "head": sample.weights["cell.weight_hh+head"][9:],
-            "cell.weight_ih": sample.weights["cell.weight_ih"]}  # fmt: skip
-    shared = sample.scales["cell.weight_hh+head"]
+    both = {"body.cell.weight_hh": sample.weights["body.cell.weight_hh+head"][:9],
+            "head": sample.weights["body.cell.weight_hh+head"][9:],
+            "body.cell.weight_ih": sample.weights["body.cell.weight_ih"]}  # fmt: skip
+    shared = sample.scales["body.cell.weight_hh+head"]
     twice = apart.log_prior(
-        both, {"cell.weight_ih": sample.scales["cell.weight_ih"], **dict.fromkeys(TIE, shared)}
+        both,
+        {"body.cell.weight_ih": sample.scales["body.cell.weight_ih"], **dict.fromkeys(TIE, shared)},
     )
     once = twice - jnp.sum(PRIOR.mixture.log_prob(shared["unit"]))
     np.testing.assert_allclose(tied.log_prior(*sample), once, rtol=1e-5)
 
 
 def test_weights_come_out_as_they_went_in():
-    sites = find_sites(Reader())
+    sites = find_sites(reader())
     tied = (tie(sites, TIE),)
-    weights = get_weights(Reader(), tied)
-    again = put_weights(Reader(), tied, weights)
-    assert eqx.tree_equal(again, Reader())
+    weights = get_weights(reader(), tied)
+    again = put_weights(reader(), tied, weights)
+    assert eqx.tree_equal(again, reader())
     kernel = {"a": jnp.ones((3, 2)), "b": jnp.arange(6.0).reshape(2, 3)}
     rules = [sx.PathRule("*/a", row_axis=0, output_axis=1), sx.PathRule("*/b", row_axis=1)]
     network = sx.networks.from_function(lambda p, x: p["b"] @ x, kernel, rules=rules)
@@ -98,9 +90,9 @@ def test_every_method_takes_ties(method, tmp_path):
     mean = post.predict(X).mean
     assert np.isfinite(mean).all()
     post.save(tmp_path / "file")
-    loaded = sx.load(tmp_path / "file", network=Reader())
+    loaded = sx.load(tmp_path / "file", network=reader())
     np.testing.assert_array_equal(loaded.predict(X).mean, mean)
-    units = post.relevance().units["cell.weight_hh+head"]
+    units = post.relevance().units["body.cell.weight_hh+head"]
     assert units.shape[-1] == 3
 
 
@@ -110,18 +102,18 @@ def test_a_unit_that_is_off_is_off_everywhere():
         name: {group: np.ones(shape) for group, shape in groups.items()}
         for name, groups in post.model.scale_shapes.items()
     }
-    keep["cell.weight_hh+head"]["unit"][1] = 0
+    keep["body.cell.weight_hh+head"]["unit"][1] = 0
     masked = post.networks.masked(keep).model.network
     assert not masked.head.weight[:, 1].any()
-    assert not masked.cell.weight_hh[:, 1].any()
+    assert not masked.body.cell.weight_hh[:, 1].any()
     assert masked.head.weight[:, 0].any()
 
 
 @pytest.mark.parametrize(
     ("prior", "message"),
     [
-        ({("cell.weight_hh", "tail"): PRIOR}, "'tail' is none that learns"),
-        ({("cell.weight_hh", "cell.weight_ih"): PRIOR}, "'cell.weight_ih' has 2"),
+        ({("body.cell.weight_hh", "tail"): PRIOR}, "'tail' is none that learns"),
+        ({("body.cell.weight_hh", "body.cell.weight_ih"): PRIOR}, "'body.cell.weight_ih' has 2"),
         ({("head", "head"): PRIOR}, "each once"),
         ({TIE: PRIOR, "head": PRIOR}, "matches no layer"),
         ({("head", 3): PRIOR}, "names of layers"),

@@ -76,72 +76,77 @@ def find_scaling(
     targets: bool,
     positive: bool = False,
 ) -> Scaling:
-    """Weighted means and standard deviations; a column that does not vary keeps its unit.
+    """The scaling of rows that are all there; see `ScalingMoments`."""
+    moments = ScalingMoments(inputs=inputs, targets=targets, positive=positive)
+    moments.add(x, y, weight)
+    return moments.scaling()
 
-    Targets that are `positive` are not shifted: their scale is their geometric mean.
+
+class ScalingMoments:
+    """Finds means and standard deviations of rows that come a few at a time, or all at once.
+
+    A column that does not vary keeps its unit. Targets that are `positive` are not shifted: their
+    scale is their geometric mean.
     """
-    nothing = np.zeros(0), np.ones(0)
-    x_mean, x_scale = _spread(x, weight) if inputs else nothing
-    shape = y.shape[1:]
-    y_mean, y_scale = np.zeros(shape), np.ones(shape)
-    if targets and positive:
-        # The sign of a time says whether it was observed to the end.
-        y_scale = np.exp(np.average(np.log(np.abs(y)), axis=0, weights=weight))
-    elif targets:
-        y_mean, y_scale = _spread(y, weight)
-    if y.ndim == 1:
-        y_mean, y_scale = float(y_mean), float(y_scale)
-    return Scaling(x_mean, x_scale, y_mean, y_scale)
+
+    def __init__(self, *, inputs: bool, targets: bool, positive: bool):
+        self._inputs, self._targets, self._positive = inputs, targets, positive
+        self._of_inputs, self._of_targets = Moments(), Moments()
+        self._target_shape: tuple[int, ...] = ()
+
+    def add(self, x: Any, y: np.ndarray, weight: np.ndarray) -> None:
+        """Some more rows."""
+        self._target_shape = y.shape[1:]
+        if self._inputs:
+            self._of_inputs.add(x, weight)
+        if self._targets:
+            # The sign of a time says whether it was observed to the end.
+            self._of_targets.add(np.log(np.abs(y)) if self._positive else y, weight)
+
+    def scaling(self) -> Scaling:
+        """That of all rows so far."""
+        x_mean, x_scale = self._of_inputs.spread() if self._inputs else (np.zeros(0), np.ones(0))
+        shape = self._target_shape
+        y_mean, y_scale = np.zeros(shape), np.ones(shape)
+        if self._targets:
+            y_mean, y_scale = self._of_targets.spread()
+            if self._positive:
+                y_mean, y_scale = np.zeros(shape), np.exp(y_mean)
+        if not shape:
+            y_mean, y_scale = float(y_mean), float(y_scale)
+        return Scaling(x_mean, x_scale, y_mean, y_scale)
 
 
 class Moments:
     """Weighted means and deviations of rows that come a few at a time, in double precision."""
 
-    total: float
-    exponent: Any
-    mean: np.ndarray
-    squares: np.ndarray
-
     def __init__(self) -> None:
-        self.total = 0.0
+        self._total = 0.0
+        self._exponent: Any = 0
+        self._mean: np.ndarray = np.zeros(())
+        self._squares: np.ndarray = np.zeros(())
 
     def add(self, values: np.ndarray, weight: np.ndarray) -> None:
         """Some more rows."""
-        values = values.astype(np.float64)
-        if not self.total:
-            # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
-            _, self.exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
-            self.mean = np.zeros(values.shape[1:])
-            self.squares = np.zeros(values.shape[1:])
-        values = np.ldexp(values, -self.exponent)
-        total = float(weight.sum())
+        values, total = values.astype(np.float64), float(weight.sum())
         if not total:
             return
+        if not self._total:
+            # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
+            _, self._exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
+        values = np.ldexp(values, -self._exponent)
         mean = np.average(values, axis=0, weights=weight)
-        away, share = mean - self.mean, total / (self.total + total)
-        # The sum of squares of both parts, and of the distance between their means.
-        self.squares += weight @ (values - mean) ** 2 + away**2 * self.total * share
-        self.mean += away * share
-        self.total += total
+        squares = np.average((values - mean) ** 2, axis=0, weights=weight)
+        away, share = mean - self._mean, total / (self._total + total)
+        # Of both parts together: the mean of their squares, and the distance of their means.
+        between = share * (1 - share) * away**2
+        self._squares = (1 - share) * self._squares + share * squares + between
+        self._mean = self._mean + share * away
+        self._total += total
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each column; a column that does not vary keeps its unit."""
-        return _in_units(self.mean, np.sqrt(self.squares / self.total), self.exponent)
-
-
-def _in_units(
-    mean: np.ndarray, scale: np.ndarray, exponent: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    varies = scale > 1e-12 * np.abs(mean)
-    mean, scale = np.ldexp(mean, exponent), np.ldexp(scale, exponent)
-    return mean, np.where(varies & (scale >= np.finfo(np.float64).tiny), scale, 1.0)
-
-
-def _spread(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    values = values.astype(np.float64)
-    # Dividing by a power of two costs no digit, and squares then neither overflow nor vanish.
-    _, exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
-    values = np.ldexp(values, -exponent)
-    mean = np.average(values, axis=0, weights=weight)
-    scale = np.sqrt(np.average((values - mean) ** 2, axis=0, weights=weight))
-    return _in_units(mean, scale, exponent)
+        mean, scale = self._mean, np.sqrt(self._squares)
+        varies = scale > 1e-12 * np.abs(mean)
+        mean, scale = np.ldexp(mean, self._exponent), np.ldexp(scale, self._exponent)
+        return mean, np.where(varies & (scale >= np.finfo(np.float64).tiny), scale, 1.0)

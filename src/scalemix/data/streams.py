@@ -11,8 +11,8 @@ from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
 from scalemix.data.preparation import check_possible, check_support
 from scalemix.data.reader import Reader
-from scalemix.data.rows import Inputs, are_several, num_rows, take_rows
-from scalemix.data.scaling import UNSCALED, Moments, Scaling
+from scalemix.data.rows import Inputs, are_several, is_table, num_rows, take_rows
+from scalemix.data.scaling import UNSCALED, Scaling, ScalingMoments
 from scalemix.data.values import check_weights, is_whole
 from scalemix.likelihoods import Likelihood
 
@@ -56,8 +56,10 @@ class BatchStream:
         self.position = 0
         self.current: Iterator[Any] | None = None
         self.scaling = UNSCALED
+        # Not known before there is a batch.
+        self.batch_size: int = 0
         self.ahead: list[RawBatch] = [self._next()]
-        self.batch_size: int = len(self.ahead[0].y)
+        self.batch_size = len(self.ahead[0].y)
         if self.batch_size > self.num_rows:
             raise ValueError(
                 f"num_rows={self.num_rows}, and the first batch has {self.batch_size} rows."
@@ -81,38 +83,27 @@ class BatchStream:
                 "standardize=False and data that are scaled already."
             )
         likelihood = self.reader.likelihood
-        positive = likelihood.support[0] == 0
-        x_moments, y_moments, seen, weight = Moments(), Moments(), 0, 0.0
-        table = inputs and not are_several(self.first.x) and self.first.x.ndim == 2
-        table = table and self.first.x.dtype.kind == "f"
+        table = inputs and is_table(self.first.x) and self.first.x.dtype.kind == "f"
+        moments = ScalingMoments(
+            inputs=table,
+            targets=likelihood.continuous_units,
+            positive=likelihood.support[0] == 0,
+        )
+        seen, weight = 0, 0.0
         for i, item in enumerate(self.batches):
             batch = self._read(item, i)
             seen += len(batch.y)
-            weight += float(batch.weight.sum())
             if seen > self.num_rows:
                 break
-            if table:
-                x_moments.add(batch.x, batch.weight)
-            if likelihood.continuous_units:
-                y_moments.add(np.log(np.abs(batch.y)) if positive else batch.y, batch.weight)
+            weight += float(batch.weight.sum())
+            moments.add(*batch)
         if seen != self.num_rows:
             raise ValueError(
                 f"num_rows={self.num_rows}, and one pass over all batches has "
                 f"{'more' if seen > self.num_rows else seen} rows."
             )
         self.mean_weight = weight / seen
-        nothing = np.zeros(0), np.ones(0)
-        x_mean, x_scale = x_moments.spread() if table else nothing
-        shape = self.first.y.shape[1:]
-        y_mean, y_scale = (
-            y_moments.spread() if y_moments.total else (np.zeros(shape), np.ones(shape))
-        )
-        if positive and y_moments.total:
-            # Not shifted: the scale is the geometric mean.
-            y_mean, y_scale = np.zeros(shape), np.exp(y_mean)
-        if not shape:
-            y_mean, y_scale = float(y_mean), float(y_scale)
-        self.scaling = Scaling(x_mean, x_scale, y_mean, y_scale)
+        self.scaling = moments.scaling()
 
     def take(self, start: int, count: int) -> Data:
         """Batches from number `start` on, `(count, batch_size, ...)`, as the network sees them."""
@@ -137,18 +128,18 @@ class BatchStream:
         return batch
 
     def _next(self) -> RawBatch:
-        size = getattr(self, "batch_size", None)
+        size = self.batch_size
         for _ in range(2):
             if self.current is None:
                 self.current = iter(self.batches)
             for item in self.current:
                 batch = self._read(item, self.position)
-                if size is not None and len(batch.y) > size:
+                if size and len(batch.y) > size:
                     raise ValueError(
                         f"Batch {self.position} has {len(batch.y)} rows, and the first one has "
                         f"{size}: no batch may be longer than the first."
                     )
-                if self.whole_batches and size is not None and len(batch.y) < size:
+                if self.whole_batches and len(batch.y) < size:
                     continue
                 return batch
             self.current = None

@@ -91,9 +91,7 @@ def fit_batches(
     check_standardize(standardize)
     path = check_checkpoints(checkpoint, checkpoint_every, resume)
     key = check_key(key, "key")
-    # An objective of a whole batch is no bound where rows of a short one count for more.
-    by_batch = "batch" in (getattr(method, "sharing", None), getattr(method, "weighting", None))
-    whole = reads_batch(model.network) or by_batch
+    whole = reads_batch(model.network) or method.weighs_batches
     stream = BatchStream(batches, num_rows, model, whole)
     if standardize:
         stream.standardise(inputs=standardize is True)

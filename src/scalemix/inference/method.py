@@ -59,6 +59,11 @@ class Method(abc.ABC):
     networks, and which warnings are due.
     """
 
+    @property
+    def weighs_batches(self) -> bool:
+        """Whether rows of a batch are weighed as one, so that none of them may count for more."""
+        return False
+
     @abc.abstractmethod
     def check_model(self, model: Model) -> None:
         """Raise `ValueError`, naming the layer, for a model that this method cannot fit."""

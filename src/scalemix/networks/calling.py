@@ -165,10 +165,10 @@ def compute_in(network: PyTree, dtype: DTypeLike) -> CalledNetwork:
     >>> half(x[0].astype(np.float32)).dtype
     dtype('float32')
     """
-
+    kind = np.dtype(dtype)
     if isinstance(network, CalledNetwork):
-        return dataclasses.replace(network, function=_InType(np.dtype(dtype), network.function))
-    return with_call(network, _InType(np.dtype(dtype), None))
+        return dataclasses.replace(network, function=_InType(kind, network.function))
+    return with_call(network, _InType(kind, _call_plain))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,22 +176,18 @@ class _InType:
     """A call with inputs and weights in one type. Calls in the same type are the same program."""
 
     dtype: np.dtype
-    function: Callable[..., Any] | None
+    function: Callable[..., Any]
 
     def __call__(self, network: PyTree, x: PyTree, **given: Any) -> Any:
-        types = [leaf.dtype for leaf in jax.tree.leaves(network) if eqx.is_inexact_array(leaf)]
-        network, x = _cast(network, self.dtype), _cast(x, self.dtype)
-        if self.function is None:
-            output = network(x)
-            return _cast(output, types[0]) if types else output
+        own = [leaf.dtype for leaf in jax.tree.leaves(network) if eqx.is_inexact_array(leaf)]
         before = _copy(given.get("state"))
-        output = self.function(network, x, **given)
+        result = self.function(_cast(network, self.dtype), _cast(x, self.dtype), **given)
+        output, state = _split(result) if "state" in given else (result, None)
+        output = _cast(output, own[0]) if own else output
         if "state" not in given:
-            return _cast(output, types[0]) if types else output
-        output, state = _split(output)
+            return output
         # The state stays in its own type, as weights do.
-        state = jax.tree.map(lambda new, old: jnp.asarray(new, old.dtype), state, before)
-        return _cast(output, types[0]) if types else output, state
+        return output, jax.tree.map(lambda new, old: new.astype(old.dtype), state, before)
 
 
 def in_training(network: PyTree) -> PyTree:
@@ -257,7 +253,7 @@ def seed(drawn: PyTree, key: PRNGKeyArray) -> PyTree:
     def seeded(node: Any) -> Any:
         return dataclasses.replace(node, key=key) if is_random(node) else node
 
-    return jax.tree.map(seeded, drawn, is_leaf=lambda node: isinstance(node, CalledNetwork))
+    return jax.tree.map(seeded, drawn, is_leaf=_is_called)
 
 
 def state_of(network: PyTree) -> PyTree:
@@ -334,6 +330,10 @@ def _is_called(node: Any) -> bool:
 
 def _is_norm(node: Any) -> bool:
     return isinstance(node, eqx.nn.BatchNorm)
+
+
+def _call_plain(network: PyTree, x: PyTree) -> Any:
+    return network(x)
 
 
 def _call_with_state(network: PyTree, x: PyTree, state: PyTree) -> tuple[Any, PyTree]:

@@ -169,6 +169,11 @@ class NoiseTraining(Training):
         by_batch = self.objective in IMPORTANCE and self.weighting != "example"
         return "batch" if by_batch else "example"
 
+    @property
+    def weighs_batches(self) -> bool:
+        # The logarithm of a mean over draws is no bound of rows that are counted more than once.
+        return "batch" in (self.sharing, self.weighting)
+
     @classmethod
     def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
         if not all(isinstance(engine, cls) for engine in engines):

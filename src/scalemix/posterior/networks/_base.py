@@ -150,6 +150,11 @@ class Networks(eqx.Module):
         return only
 
     @property
+    def example(self) -> Any:
+        """The shapes and types of one input, where they are known."""
+        return self.model.example
+
+    @property
     def default_draws(self) -> int:
         return 100
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix.data.checks import check_inputs
-from scalemix.data.rows import are_several, take_rows
+from scalemix.data.rows import are_several, row_like, take_rows
 from scalemix.model.model import Model
 from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Sample, Unknowns
@@ -42,6 +42,12 @@ class SampledNetworks(Networks):
         "Sampled by Markov chains: predictions average over networks drawn from the posterior "
         "itself."
     )
+
+    @property
+    def example(self) -> Any:
+        # Where the model was not told, the inputs that are kept tell it.
+        known = super().example
+        return row_like(self.probes) if known is None else known
 
     @property
     def num_samples(self) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 
 from scalemix._random import check_key
 from scalemix._types import PyTree
-from scalemix.data.rows import row_like
 from scalemix.posterior.networks import Networks
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.storage import priors, skeletons
@@ -46,7 +45,7 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
             "arrays": arrays.put("network", skeletons.arrays_of(model.network)),
         },
         "frozen": list(model.frozen),
-        "example": _describe_example(_example(networks)),
+        "example": _describe_example(networks.example),
         "structures": {name: priors.encode(part) for name, part in model.structures.items()},
         "likelihood": priors.encode(model.likelihood),
         "parts": {name: arrays.put(name, part) for name, part in parts.items()},
@@ -93,12 +92,6 @@ def _check_metadata(metadata: Any) -> dict[str, Any]:
             "tuples), text, finite numbers, True, False and None."
         )
     return metadata
-
-
-def _example(networks: Networks) -> PyTree:
-    """What one input looks like. Where the model was not told, inputs that are kept tell it."""
-    example, probes = networks.model.example, getattr(networks, "probes", None)
-    return row_like(probes) if example is None and probes is not None else example
 
 
 def _describe_example(example: PyTree) -> dict[str, Any] | None:
