@@ -1,13 +1,15 @@
 """Who shares a scale: a structure gives the scales of a weight matrix, in groups.
 
 A group named `unit` has one scale for each row (a row holds the outgoing weights of one unit),
-`output` one for the weights that lead to each output, `weight` one for each weight, `layer` one for
-the whole matrix; `networks/groups.py` says how these act on a layer. Where a structure has several
+`output` one for the weights that lead to each output, `column` one for the inputs that were made of
+one column of a table, `weight` one for each weight, `layer` one for the whole matrix;
+`networks/groups.py` says how these act on a layer. Where a structure has several
 groups, their scales multiply. What they multiply is the structure's base.
 """
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from typing import Literal, get_args
 
 import equinox as eqx
@@ -18,7 +20,7 @@ from scalemix.mixtures import ScaleMixture
 
 __all__ = ["ADD", "ARD", "ARDADD", "DropConnect", "Structure"]
 
-By = Literal["unit", "output", "head", "token"]
+By = Literal["unit", "output", "head", "token", "column"]
 """Who may share a scale within a layer, but for all of it and for nobody."""
 # The words of summaries.
 SHARING = {
@@ -26,6 +28,7 @@ SHARING = {
     "output": ("that lead to an output", "an output of a layer, or a filter of a convolution,"),
     "head": ("that leave a head of attention", "a head"),
     "token": ("of a token", "a token"),
+    "column": ("that read a column of the table", "a column"),
 }
 
 
@@ -97,7 +100,14 @@ class Structure(eqx.Module):
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _check_by(by: By) -> By:
+def _check_by(by: By | Sequence[By]) -> By | tuple[By, ...]:
+    several = (by,) if isinstance(by, str) else tuple(by)
+    if not several or len(set(several)) < len(several) or not set(several) <= set(get_args(By)):
+        raise ValueError(f"by must be one of {get_args(By)}, or several of them; got {by!r}.")
+    return several[0] if len(several) == 1 else several
+
+
+def _check_one(by: By) -> By:
     if by not in get_args(By):
         raise ValueError(f"by must be one of {get_args(By)}, got {by!r}.")
     return by
@@ -115,12 +125,13 @@ class ARD(Structure):
         infinite is flat.
     base : Base, default Normal()
         The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
-    by : {"unit", "output", "head", "token"}, default "unit"
+    by : {"unit", "output", "head", "token", "column"} or several of them, default "unit"
         Which weights share a scale: those that leave a unit, or an input channel of a convolution,
         or make up a dimension of an embedding; those that lead to an output, a filter of a
-        convolution; those that leave a head of attention (in its output projection); or those of a
-        token of an embedding. As noise, scales by output multiply what the layer puts out, before
-        the bias.
+        convolution; those that leave a head of attention (in its output projection); those of a
+        token of an embedding; or those that read the inputs made of one column of a table (in
+        `scalemix.networks.ColumnLinear`). As noise, scales by output multiply what the layer puts
+        out, before the bias. Scales of several kinds multiply.
 
     Examples
     --------
@@ -128,21 +139,27 @@ class ARD(Structure):
     {'unit': HalfCauchy(scale=1)}
     >>> sx.ARD(sx.HalfCauchy(1.0), by="output").groups
     {'output': HalfCauchy(scale=1)}
+    >>> list(sx.ARD(sx.HalfCauchy(1.0), by=("unit", "column")).groups)
+    ['unit', 'column']
     """
 
-    by: By = eqx.field(default="unit", static=True, kw_only=True, converter=_check_by)
+    by: By | tuple[By, ...] = eqx.field(
+        default="unit", static=True, kw_only=True, converter=_check_by
+    )
 
     @property
     def summary(self) -> str:
-        which, what = SHARING[self.by]
+        words = [SHARING[by] for by in self.groups]
+        which, what = (" or ".join(each) for each in zip(*words, strict=True))
+        product = " Scales of both kinds multiply." if len(words) > 1 else ""
         return (
             f"All weights {which} share one scale (automatic relevance determination), so that "
-            f"{what} which the data do not need can be switched off."
+            f"{what} which the data do not need can be switched off.{product}"
         )
 
     @property
     def groups(self) -> dict[str, ScaleMixture]:
-        return {self.by: self.mixture}
+        return dict.fromkeys((self.by,) if isinstance(self.by, str) else self.by, self.mixture)
 
 
 class DropConnect(Structure):
@@ -222,12 +239,8 @@ class ARDADD(Structure):
         infinite is flat.
     base : Base, default Normal()
         The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
-    by : {"unit", "output", "head", "token"}, default "unit"
-        Which weights share a scale: those that leave a unit, or an input channel of a convolution,
-        or make up a dimension of an embedding; those that lead to an output, a filter of a
-        convolution; those that leave a head of attention (in its output projection); or those of a
-        token of an embedding. As noise, scales by output multiply what the layer puts out, before
-        the bias.
+    by : {"unit", "output", "head", "token", "column"}, default "unit"
+        Which weights share a scale, as in `ARD`.
 
     Examples
     --------
@@ -236,7 +249,7 @@ class ARDADD(Structure):
     """
 
     layer_mixture: ScaleMixture | None = None
-    by: By = eqx.field(default="unit", static=True, kw_only=True, converter=_check_by)
+    by: By = eqx.field(default="unit", static=True, kw_only=True, converter=_check_one)
 
     @property
     def summary(self) -> str:

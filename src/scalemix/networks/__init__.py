@@ -2,6 +2,7 @@
 
 from scalemix.networks.calling import CalledNetwork, compute_in, with_call
 from scalemix.networks.check import check_rule
+from scalemix.networks.columns import ColumnLinear
 from scalemix.networks.mlp import MLP
 from scalemix.networks.nnx import from_nnx
 from scalemix.networks.path_rules import PathRule
@@ -13,6 +14,7 @@ from scalemix.networks.trees import FunctionNetwork, from_function
 __all__ = [
     "MLP",
     "CalledNetwork",
+    "ColumnLinear",
     "FunctionNetwork",
     "LayerRule",
     "PathRule",

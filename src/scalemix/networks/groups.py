@@ -103,6 +103,15 @@ def _num_heads(site: Site) -> int:
     return site.num_heads
 
 
+def _columns(site: Site) -> tuple[int, ...]:
+    if site.columns is None:
+        raise ValueError(
+            f"Scales by column on {site.name!r}: it does not say which column of a table each of "
+            f"its inputs was made of. Only a scalemix.networks.ColumnLinear does."
+        )
+    return site.columns
+
+
 UNIT = Group(
     shape=lambda site: (site.num_rows,),
     along="row",
@@ -120,6 +129,11 @@ HEAD = Group(
     along="row",
     spread=lambda site, scales: jnp.repeat(scales, site.num_rows // len(scales)),
 )
+COLUMN = Group(
+    shape=lambda site: (max(_columns(site)) + 1,),
+    along="row",
+    spread=lambda site, scales: scales[jnp.asarray(_columns(site))],
+)
 LAYER = Group(shape=lambda site: (), along="row")
 WEIGHT = Group(
     shape=lambda site: site.layer_shape,
@@ -132,6 +146,7 @@ GROUPS: dict[str, Group] = {
     "output": OUTPUT,
     "token": TOKEN,
     "head": HEAD,
+    "column": COLUMN,
     "layer": LAYER,
 }
 """What each name means that structures give their groups."""

@@ -2,13 +2,22 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix.networks.columns import ColumnLinear
+
 Size = int | Literal["scalar"]
+
+
+def reading_layer(in_size: Size | Sequence[int], width: Size, *, key: PRNGKeyArray) -> Any:
+    """The layer that reads the inputs, and knows their columns where it is told."""
+    if isinstance(in_size, int | str):
+        return eqx.nn.Linear(in_size, width, key=key)
+    return ColumnLinear(in_size, width, key=key)
 
 
 def check_sizes(name: str, width: int, depth: int, least_depth: int) -> None:
@@ -24,8 +33,9 @@ class MLP(eqx.Module):
 
     Parameters
     ----------
-    in_size : int or "scalar"
-        The number of inputs; "scalar" takes one number without an axis.
+    in_size : int, "scalar" or sequence of int
+        The number of inputs; "scalar" takes one number without an axis. A sequence has for each
+        input the number of the column of a table that it was made of: see `ColumnLinear`.
     out_size : int or "scalar"
         The number of outputs.
     width : int or sequence of int, default 50
@@ -53,7 +63,7 @@ class MLP(eqx.Module):
 
     def __init__(
         self,
-        in_size: Size,
+        in_size: Size | Sequence[int],
         out_size: Size,
         width: int | Sequence[int] = 50,
         depth: int = 1,
@@ -64,11 +74,14 @@ class MLP(eqx.Module):
         widths = [width] * depth if isinstance(width, int) else list(width)
         for one in [width] if isinstance(width, int) else widths:
             check_sizes("MLP", one, depth, least_depth=0)
-        sizes = [in_size, *widths, out_size]
-        keys = jax.random.split(key, len(sizes) - 1)
-        self.layers = tuple(
-            eqx.nn.Linear(*pair, key=k)
-            for pair, k in zip(itertools.pairwise(sizes), keys, strict=True)
+        sizes = [*widths, out_size]
+        first, *keys = jax.random.split(key, len(sizes))
+        self.layers = (
+            reading_layer(in_size, sizes[0], key=first),
+            *(
+                eqx.nn.Linear(*pair, key=k)
+                for pair, k in zip(itertools.pairwise(sizes), keys, strict=True)
+            ),
         )
         self.activation = activation
 

@@ -1,11 +1,11 @@
 """Finds the weights that the network's input meets, and those that its output is read from."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Jaxpr
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
 from jax.interpreters import partial_eval
 from jaxtyping import Array
 
@@ -110,18 +110,35 @@ def _origin(jaxpr: Jaxpr, variable: Any, axis: int) -> tuple[Any, int]:
     """
     made_by = {id(output): equation for equation in jaxpr.eqns for output in equation.outvars}
     while (equation := made_by.get(id(variable))) is not None:
-        source, name = equation.invars[0], equation.primitive.name
+        name = equation.primitive.name
+        source = _kept(equation, made_by) if name == "select_n" else equation.invars[0]
         rounds = not jnp.issubdtype(variable.aval.dtype, jnp.floating)
         reshapes = name in SHAPES and _lengths(source) == _lengths(variable)
-        if rounds or not (name in MOVES or reshapes):
+        if rounds or not (name in MOVES or reshapes or (name == "select_n" and source)):
             break
-        if name == "transpose":
+        if name == "select_n":
+            # Each number stays in its place, or is nothing.
+            pass
+        elif name == "transpose":
             axis = equation.params["permutation"][axis]
         else:
             # Axes of length one come and go; the others stay in order.
             axis = _place(source, len(_lengths(variable, axis)))
         variable = source
     return variable, axis
+
+
+def _kept(equation: JaxprEqn, made_by: Mapping[int, JaxprEqn]) -> Any:
+    """The numbers of which this operation keeps some, with zeros in place of the others."""
+    _, *cases = equation.invars
+
+    def is_zero(case: Any) -> bool:
+        by = made_by.get(id(case))
+        value = by.invars[0] if by is not None and by.primitive.name == "broadcast_in_dim" else case
+        return isinstance(value, Literal) and not value.val
+
+    others = [case for case in cases if not is_zero(case)]
+    return others[0] if len(others) == 1 else None
 
 
 def _lengths(variable: Any, end: int | None = None) -> list[int]:

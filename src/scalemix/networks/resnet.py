@@ -1,6 +1,6 @@
 """The residual network of the paper."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import equinox as eqx
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix.networks.mlp import Size, check_sizes
+from scalemix.networks.mlp import Size, check_sizes, reading_layer
 
 
 class ResNet(eqx.Module):
@@ -21,8 +21,9 @@ class ResNet(eqx.Module):
 
     Parameters
     ----------
-    in_size : int or "scalar"
-        The number of inputs; "scalar" takes one number without an axis.
+    in_size : int, "scalar" or sequence of int
+        The number of inputs; "scalar" takes one number without an axis. A sequence has for each
+        input the number of the column of a table that it was made of: see `ColumnLinear`.
     out_size : int or "scalar"
         The number of outputs.
     width : int, default 50
@@ -51,7 +52,7 @@ class ResNet(eqx.Module):
 
     def __init__(
         self,
-        in_size: Size,
+        in_size: Size | Sequence[int],
         out_size: Size,
         width: int = 50,
         depth: int = 2,
@@ -61,7 +62,7 @@ class ResNet(eqx.Module):
     ):
         check_sizes("ResNet", width, depth, least_depth=1)
         keys = jax.random.split(key, depth + 1)
-        self.first = eqx.nn.Linear(in_size, width, key=keys[0])
+        self.first = reading_layer(in_size, width, key=keys[0])
         self.blocks = tuple(
             _residual(width, place, k) for place, k in enumerate(keys[1:-1], start=1)
         )

@@ -40,6 +40,8 @@ class Site:
         The groups of a grouped convolution, one for all other layers.
     num_heads : int or None
         The heads of attention among which the rows are divided, where they are.
+    columns : tuple of int or None
+        The number of the column of a table that each row's input was made of, where it is known.
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Site:
     num_stacked: int = 0
     num_groups: int = 1
     num_heads: int | None = None
+    columns: tuple[int, ...] | None = None
 
     @property
     def weight_path(self) -> tuple[Any, ...]:
@@ -198,9 +201,9 @@ def _site(
         )
     num_groups = 1 if rule.groups is None else rule.groups(layer)
     _check_groups(num_groups, weight.shape[-ndim:], rule, name, kind)
-    return Site(
-        name, path, kind, rule, weight.shape, len(weight.shape) - ndim, num_groups, num_heads
-    )
+    columns = None if rule.columns is None else rule.columns(layer)
+    num_stacked = len(weight.shape) - ndim
+    return Site(name, path, kind, rule, weight.shape, num_stacked, num_groups, num_heads, columns)
 
 
 def _check_groups(

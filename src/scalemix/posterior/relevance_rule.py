@@ -27,7 +27,7 @@ from scalemix.networks.sites import Site
 from scalemix.posterior.networks import Networks, WeightMoments
 
 # Groups of which each scale is told on or off, beside the rows of each weight.
-LISTED = ("output", "head", "token")
+LISTED = ("output", "head", "token", "column")
 # A row whose E[w^2] is less than this share of its layer's mean carries nothing.
 NEGLIGIBLE = 1e-6
 
@@ -48,7 +48,7 @@ class LayerRelevance(NamedTuple):
     """Where in its site the layer is: layers that are stacked share a site."""
     lines: dict[str, Lines]
     """By the group that has a scale for each: `unit` for rows, and others (`output`, `head`,
-    `token`) where there are such scales."""
+    `token`, `column`) where there are such scales."""
     variance: float
     ratio: float
     on: bool

@@ -44,7 +44,8 @@ def read_model(
             )
         # It is built in the default precision, whatever that of the file.
         network, facts = skeletons.build(build), ("shape",)
-        if not all(jnp.issubdtype(shape.dtype, jnp.floating) for shape in like.values()):
+        built = skeletons.arrays_of(network)
+        if any(_is_real(like[name]) != _is_real(built[name]) for name in like.keys() & built):
             raise ValueError("its network holds whole numbers where weights must be.")
     skeletons.check(network, like, take(entry, "numbers", dict), facts)
     # Files of earlier versions have none.
@@ -61,6 +62,10 @@ def read_model(
         frozen=_read_frozen(header, like),
     )
     return eqx.tree_at(lambda m: m.network, model, skeletons.fill(network, stacked))
+
+
+def _is_real(array: Any) -> bool:
+    return jnp.issubdtype(array.dtype, jnp.floating)
 
 
 def without_lead(lead: tuple[int, ...], shape: tuple[int, ...], name: str) -> tuple[int, ...]:

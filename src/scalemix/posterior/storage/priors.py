@@ -55,6 +55,9 @@ def _encode_value(value: Any) -> Any:
         return encode(value)
     if value is None or isinstance(value, bool | int | str):
         return value
+    if isinstance(value, tuple):
+        # Several words, such as who shares a scale.
+        return list(value)
     if isinstance(value, float):
         return _encode_number(value)
     array = np.asarray(value)
@@ -80,7 +83,7 @@ def decode_structure(description: Any, lead: tuple[int, ...]) -> Structure:
             numbers = {n: _parameter(v, n, lead) for n, v in parameters.items()}
             values[name] = part(**numbers)
         elif name == "by":
-            values[name] = take(fields, name, str)
+            values[name] = take(fields, name, (str, list))
         elif value is not None:
             values[name] = _parameter(value, name, lead)
     return kind(**values)

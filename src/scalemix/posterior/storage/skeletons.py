@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from scalemix._types import PyTree, Shaped
-from scalemix.networks import MLP, ResNet
+from scalemix.networks import MLP, ColumnLinear, ResNet
 from scalemix.networks.sites import path_name
 from scalemix.posterior.storage.container import take
 
@@ -61,9 +61,10 @@ def _describe_layers(layers: Any) -> Any:
     if isinstance(layers, tuple):
         described = [_describe_layers(layer) for layer in layers]
         return None if None in described else described
-    if type(layers) is not eqx.nn.Linear:
+    if type(layers) not in (eqx.nn.Linear, ColumnLinear):
         return None
-    return {"in": layers.in_features, "out": layers.out_features, "bias": layers.use_bias}
+    sizes = {"in": layers.in_features, "out": layers.out_features, "bias": layers.use_bias}
+    return sizes | ({"columns": list(layers.columns)} if type(layers) is ColumnLinear else {})
 
 
 def build(description: dict[str, Any]) -> PyTree:
@@ -102,7 +103,14 @@ def _build_layers(description: Any) -> Any:
     if any(size != "scalar" and not (isinstance(size, int) and size >= 0) for size in sizes):
         raise ValueError(f"its header describes a layer of the sizes {str(sizes)[:60]}.")
     bias = take(description, "bias", bool)
-    return _linear(*sizes, bias)
+    if "columns" not in description:
+        return _linear(*sizes, bias)
+    columns = take(description, "columns", list)
+    if len(columns) != sizes[0] or not all(type(column) is int for column in columns):
+        raise ValueError(f"its header describes a layer of the columns {str(columns)[:60]}.")
+    return eqx.filter_eval_shape(
+        ColumnLinear, columns, sizes[1], use_bias=bias, key=jax.random.key(0)
+    )
 
 
 @functools.lru_cache(maxsize=MOST_LAYERS)
