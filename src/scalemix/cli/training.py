@@ -11,6 +11,7 @@ import numpy as np
 
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix.data.preparation import keep_units
 from scalemix.data.scaling import find_scaling
 from scalemix.fitting.settings import Task
 from scalemix.tables import Columns, Table
@@ -39,7 +40,9 @@ def train(
     for remark in remarks:
         terminal.note(remark)
     # Held-out rows are looked at before training, not after it.
+    layout = columns.layout
     scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
+    scaling = keep_units(scaling, layout.scaled)
     columns.refuse_far(table, x, scaling)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
@@ -51,8 +54,8 @@ def train(
         )
     with as_input_errors(), _warnings_as_notes(terminal):
         posterior = recipe.fit(
-            x[rows], y[rows], key=key, num_classes=num_classes, progress=terminal.progress,
-            checkpoint=checkpoint, resume=resume,
+            x[rows], y[rows], key=key, num_classes=num_classes, layout=layout,
+            progress=terminal.progress, checkpoint=checkpoint, resume=resume,
         ).posterior  # fmt: skip
     figures = {}
     if len(held):

@@ -7,15 +7,24 @@ Rubachev and Babenko, 2022). The number itself remains an input: only it varies 
 bins.
 """
 
+from typing import Any, Literal
+
 import numpy as np
 
 from scalemix.data.values import is_whole
+
+Bins = int | Literal["auto"] | None
+# "auto" makes a bin for so many rows, within these bounds; and no more in all columns together.
+ROWS_A_BIN, FEWEST, MOST, MOST_TOGETHER = 32, 8, 128, 2048
 
 
 def find_edges(
     values: np.ndarray, num_bins: int, weight: np.ndarray | None = None
 ) -> tuple[float, ...]:
     """The ends of up to `num_bins` bins that hold about equally many rows each.
+
+    Where values repeat, there are fewer such bins. The others then hold about equally many of the
+    different values: a column that is mostly zero can bend at its other values, too.
 
     There are none for a column of one or two values: the number itself says everything. A row
     counts as often as its weight says.
@@ -29,6 +38,13 @@ def find_edges(
     # The only weighted quantiles that NumPy has. They are values of the column.
     edges = np.quantile(values[seen], shares, weights=weight[seen], method="inverted_cdf")
     edges = np.unique(edges)
+    missing = num_bins + 1 - len(edges)
+    if missing:
+        others = np.setdiff1d(values[seen], edges)
+        if len(others) > missing:
+            inner = np.linspace(0, 1, missing + 2)[1:-1]
+            others = np.quantile(others, inner, method="inverted_cdf")
+        edges = np.union1d(edges, others)
     return tuple(edges.tolist()) if len(edges) > 2 else ()
 
 
@@ -42,7 +58,18 @@ def ramps(values: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
         return np.clip((values[:, None] - low) / (high - low), 0.0, 1.0)
 
 
-def check_bins(bins: int | None) -> None:
-    """Raise `ValueError` unless `bins` is `None` or a whole number from 2."""
-    if bins is not None and not (is_whole(bins) and bins > 1):
-        raise ValueError(f"bins must be a whole number of at least 2, or None; got {bins!r}.")
+def check_bins(bins: Any) -> None:
+    """Raise `ValueError` unless `bins` is "auto", `None` or a whole number from 2."""
+    auto = isinstance(bins, str) and bins == "auto"
+    if not (auto or bins is None or (is_whole(bins) and bins > 1)):
+        raise ValueError(
+            f"bins must be a whole number of at least 2, 'auto', or None; got {bins!r}."
+        )
+
+
+def count_bins(bins: Bins, num_rows: int, num_columns: int) -> int | None:
+    """How many bins a column of numbers may have, of which a table has so many."""
+    if bins != "auto":
+        return bins
+    by_rows = min(max(num_rows // ROWS_A_BIN, FEWEST), MOST)
+    return max(min(by_rows, MOST_TOGETHER // max(num_columns, 1)), 2)

@@ -1,5 +1,6 @@
 """Data as they come, checked, scaled and split for the loop."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -21,8 +22,10 @@ from scalemix.likelihoods import Likelihood
 COARSEST = 0.01
 
 
-Standardize = bool | Literal["target"]
-"""What is standardised: columns and a real target (`True`), the target alone, or neither."""
+Standardize = bool | Literal["target"] | Sequence[bool] | np.ndarray
+"""What is standardised: columns and a real target (`True`), the target alone, or neither; or, with
+one truth value a column, the target and these columns. The others are centred and keep their unit.
+"""
 
 
 class InputWarning(UserWarning):
@@ -65,11 +68,12 @@ def prepare(
     check_support(reader.likelihood, y, y, rows)
     real = reader.likelihood.continuous_units
     table = not are_several(x) and x.ndim == 2 and jnp.issubdtype(x.dtype, jnp.floating)
-    inputs = table and standardize is True
+    inputs = table and standardises_inputs(standardize)
     scaling = find_scaling(
-        x, y, weight, inputs=inputs, targets=bool(standardize) and real,
+        x, y, weight, inputs=inputs, targets=standardize is not False and real,
         positive=reader.likelihood.support[0] == 0,
     )  # fmt: skip
+    scaling = keep_units(scaling, standardize)
     if inputs:
         _warn_of_frozen_readers(reader, x)
         _warn_of_lost_digits(x, scaling)
@@ -80,10 +84,33 @@ def prepare(
     return Data(inputs_as_seen(x, reader, scaling, rows), y, weight.astype(dtype)), scaling
 
 
+def standardises_inputs(standardize: Standardize) -> bool:
+    """Whether any columns are standardised."""
+    return not isinstance(standardize, str) and standardize is not False
+
+
+def keep_units(scaling: Scaling, standardize: Standardize) -> Scaling:
+    """The scaling, without the units of columns that are only centred."""
+    if isinstance(standardize, bool | str) or not scaling.x_scale.size:
+        return scaling
+    scaled = np.asarray(standardize)
+    if scaled.shape != scaling.x_scale.shape:
+        raise ValueError(
+            f"standardize has {scaled.size} truth values, and x has {scaling.x_scale.size} columns."
+        )
+    return scaling._replace(x_scale=np.where(scaled, scaling.x_scale, 1.0))
+
+
 def check_standardize(standardize: Any) -> None:
     """Raise `ValueError` unless this says what to standardise."""
-    if not (isinstance(standardize, bool) or standardize == "target"):
-        raise ValueError(f"standardize must be True, False or 'target', got {standardize!r}.")
+    if isinstance(standardize, bool) or (isinstance(standardize, str) and standardize == "target"):
+        return
+    scaled = None if isinstance(standardize, str) else np.asarray(standardize)
+    if scaled is None or scaled.ndim != 1 or scaled.dtype != bool:
+        raise ValueError(
+            f"standardize must be True, False, 'target', or one truth value for each column of x; "
+            f"got {standardize!r:.80}."
+        )
 
 
 def _warn_of_frozen_readers(reader: Reader, x: np.ndarray) -> None:

@@ -2,19 +2,24 @@
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 from scalemix import mixtures, networks
 from scalemix._types import PyTree
+from scalemix.data.layout import Layout
 from scalemix.fitting.candidates import FLOORS, noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.scales import have_maximum
 from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood
-from scalemix.mixtures import ScaleMixture
+from scalemix.mixtures import HalfCauchy, ScaleMixture
+from scalemix.model.assignment import Prior
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
 
 PRIORS: dict[str, type[Structure]] = {
@@ -37,6 +42,8 @@ MIXTURES: dict[str, tuple[type[ScaleMixture], dict[str, float]]] = {
     "rayleigh": (mixtures.Rayleigh, {"scale": math.sqrt(0.5)}),
     "uniform": (mixtures.Uniform, {"low": 0.5, "high": 1.5}),
 }
+# The layer that reads the inputs, in a plain network and in a residual one.
+FIRST_LAYER = ("layers.0", "first")
 # Samples that are kept of each chain: as many as a prediction uses.
 CHAIN_SAMPLES = 250
 
@@ -67,8 +74,67 @@ def build_prior(recipe: RecipeSettings) -> Structure:
     return structure(build_mixture(recipe))
 
 
+def build_table_prior(recipe: RecipeSettings, layout: Layout | None) -> Prior:
+    """The prior of a network that reads a table whose columns may be several inputs each.
+
+    Weights that read one column then share a scale besides their own, so that a rare category
+    shrinks towards the others and a useless column goes as a whole. Both are half-Cauchy: of the
+    many inputs most can go, and few stay as they are.
+    """
+    prior = build_prior(recipe)
+    if not reads_columns(recipe, layout):
+        return prior
+    first = {FIRST_LAYER[recipe.residual]: ARD(HalfCauchy(1.0), by=("unit", "column"))}
+    if not recipe.residual:
+        return first | {f"layers.{place + 1}": prior for place in range(len(recipe.hidden))}
+    blocks = {"blocks.*": prior} if len(recipe.hidden) > 1 else {}
+    return first | blocks | {"last": ARD(build_mixture(recipe))}
+
+
+def reads_columns(recipe: RecipeSettings, layout: Layout | None) -> bool:
+    """Whether the weights that read a table have scales by column: where a column is several inputs
+    and the family of the scales was left open, in variational EM."""
+    return (
+        layout is not None
+        and not layout.is_plain
+        and recipe.inference == "em"
+        and recipe.mixture == "auto"
+        and recipe.prior != "drop-connect"
+    )
+
+
+def may_do_without(recipe: RecipeSettings, layout: Layout | None) -> bool:
+    """Whether held-out rows decide on inputs."""
+    return layout is not None and bool(layout.optional.any()) and reads_columns(recipe, layout)
+
+
+def ways_to_read(recipe: RecipeSettings, network: PyTree, layout: Layout | None) -> list[PyTree]:
+    """The network as it is; and, where it may do without some inputs, without them.
+
+    All have the same shapes, so that one program fits them.
+    """
+    if layout is None or not may_do_without(recipe, layout):
+        return [network]
+    on = jnp.asarray(~layout.optional)
+    return [network, eqx.tree_at(lambda n: first_layer(n).on, network, on)]
+
+
+def first_layer(network: PyTree) -> Any:
+    """The layer that reads the inputs."""
+    return network.first if isinstance(network, networks.ResNet) else network.layers[0]
+
+
+def reads_all(network: PyTree) -> bool:
+    """Whether a network that knows its columns reads all inputs."""
+    return bool(first_layer(network).on.all())
+
+
 def build_network(
-    recipe: RecipeSettings, num_inputs: int, num_outputs: int, *, key: PRNGKeyArray
+    recipe: RecipeSettings,
+    num_inputs: int | Sequence[int],
+    num_outputs: int,
+    *,
+    key: PRNGKeyArray,
 ) -> PyTree:
     """A network with fresh weights."""
     if recipe.residual:

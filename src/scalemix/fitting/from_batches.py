@@ -8,7 +8,12 @@ import jax
 from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key
-from scalemix.data.preparation import Standardize, check_standardize
+from scalemix.data.preparation import (
+    Standardize,
+    check_standardize,
+    keep_units,
+    standardises_inputs,
+)
 from scalemix.data.streams import BatchStream
 from scalemix.fitting.front_door import check_checkpoints, check_method
 from scalemix.fitting.progress import watch
@@ -53,7 +58,7 @@ def fit_batches(
         How many rows all data have, by which the prior is weighed against the likelihood.
     key : PRNGKey
         The key that decides everything random but the order of the batches.
-    standardize : bool or "target", default True
+    standardize : bool, "target" or sequence of bool, default True
         As in `fit`. It takes one pass over all batches before the first step, unless it is `False`.
     progress : bool, optional
         As in `fit`.
@@ -93,8 +98,9 @@ def fit_batches(
     key = check_key(key, "key")
     whole = reads_batch(model.network) or method.weighs_batches
     stream = BatchStream(batches, num_rows, model, whole)
-    if standardize:
-        stream.standardise(inputs=standardize is True)
+    if standardize is not False:
+        stream.standardise(inputs=standardises_inputs(standardize))
+        stream.scaling = keep_units(stream.scaling, standardize)
     fit_key, predict_key, _ = jax.random.split(key, 3)
     with watch(progress, callback) as report:
         control = Control(report, path, checkpoint_every, resume)

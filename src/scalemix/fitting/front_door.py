@@ -53,9 +53,10 @@ def fit(
     sample_weight : array_like, optional
         The number of rows that each row counts as. Rows of weight zero are left out, and the prior
         is weighed against the sum.
-    standardize : bool or "target", default True
+    standardize : bool, "target" or sequence of bool, default True
         Whether to standardise the columns of a table `x` and a real-valued target. Predictions
         come back on the scale of `y`. `"target"` standardises only the target, `False` nothing.
+        With one truth value for each column, the others are centred and keep their unit.
     progress : bool, optional
         Whether to show a progress bar. By default it is shown on a terminal only.
     callback : callable, optional
@@ -141,7 +142,7 @@ def fit_many(
         One key for each fit, such as `jax.random.split(key, num)`.
     sample_weights : sequence of array_like, optional
         The weights of the rows of each fit, as in `fit`.
-    standardize : bool or "target", default True
+    standardize : bool, "target" or sequence of bool, default True
         As in `fit`.
     progress : bool, optional
         As in `fit`.

@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix._random import check_key
 from scalemix._types import PyTree
+from scalemix.data.layout import Layout
 from scalemix.data.values import check_table, check_weights, count_classes
 from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
@@ -48,6 +49,8 @@ class Trial(NamedTuple):
         Its log-likelihood per held-out row; not a number if there were too few rows to try.
     num_members : int
         How many members of the ensemble have these settings.
+    bins : bool or None, default=None
+        Whether it reads the bins of columns; `None` where there was nothing to decide.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class Trial(NamedTuple):
     weight: float
     score: float
     num_members: int
+    bins: bool | None = None
 
 
 class Fitted(NamedTuple):
@@ -286,6 +290,7 @@ class Recipe(RecipeSettings):
         key: PRNGKeyArray,
         num_classes: int | None = None,
         sample_weight: Any = None,
+        layout: Layout | None = None,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
@@ -305,6 +310,9 @@ class Recipe(RecipeSettings):
             How many classes there are. By default as many as the largest of `y` says.
         sample_weight : array-like of shape (rows,), optional
             How many rows each row counts as.
+        layout : Layout, optional
+            What the inputs were made of, where a column of a table became several. The encoders of
+            `scalemix.tables` have it.
         progress : bool, optional
             Whether to show a bar. By default only on a terminal.
         checkpoint : str or Path, optional
@@ -337,19 +345,26 @@ class Recipe(RecipeSettings):
         if self.task == "regression" and np.ndim(y) == 2 and np.shape(y)[1] > 1:
             num_targets = np.shape(y)[1]
         likelihoods = self.build_likelihoods(num_classes, num_targets)
-        network = self.build_network(num_inputs, likelihoods[0].num_outputs, key=network_key)
+        prior = building.build_table_prior(self, layout)
+        read = layout.columns.tolist() if building.reads_columns(self, layout) else num_inputs
+        network = self.build_network(read, likelihoods[0].num_outputs, key=network_key)
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,
             "checkpoint": checkpoint, "resume": resume,
+            "standardize": True if layout is None else layout.scaled,
         }  # fmt: skip
         if self.inference != "em":
-            model = Model(network, self.build_prior(), likelihoods[0])
+            model = Model(network, prior, likelihoods[0])
             method = building.build_method(self, num_rows)
             return Fitted(fit(model, x, y, method, **shared), ())
-        candidates = default_candidates(
-            network, self.build_prior(), VariationalEM(**self.training(num_rows)), likelihoods,
-            TEMPERATURES if self.temperature == "auto" else (self.temperature,),
-        )  # fmt: skip
+        candidates = [
+            candidate
+            for reader in building.ways_to_read(self, network, layout)
+            for candidate in default_candidates(
+                reader, prior, VariationalEM(**self.training(num_rows)), likelihoods,
+                TEMPERATURES if self.temperature == "auto" else (self.temperature,),
+            )
+        ]  # fmt: skip
         if len(candidates) == 1:
             model, method = candidates[0]
             method = dataclasses.replace(method, num_members=self.ensemble_size)
@@ -359,10 +374,13 @@ class Recipe(RecipeSettings):
             num_trial_members=self.num_trial_members, **shared,
         )  # fmt: skip
         fared = zip(candidates, stacked.weights, stacked.scores, stacked.num_members, strict=True)
-        return Fitted(stacked.posterior, tuple(_trial(*one) for one in fared))
+        decides = building.may_do_without(self, layout)
+        return Fitted(stacked.posterior, tuple(_trial(*one, decides) for one in fared))
 
 
-def _trial(candidate: Candidate, weight: float, score: float, num_members: int) -> Trial:
+def _trial(
+    candidate: Candidate, weight: float, score: float, num_members: int, decides: bool
+) -> Trial:
     method: Any = candidate.method
     return Trial(
         temperature=method.temperature,
@@ -370,4 +388,5 @@ def _trial(candidate: Candidate, weight: float, score: float, num_members: int) 
         weight=float(weight),
         score=float(score),
         num_members=int(num_members),
+        bins=building.reads_all(candidate.model.network) if decides else None,
     )

@@ -106,7 +106,7 @@ def fit_stacked(
         all candidates count the same.
     sample_weight : array_like, optional
         As in `fit`.
-    standardize : bool or "target", default True
+    standardize : bool, "target" or sequence of bool, default True
         As in `fit`.
     progress : bool, optional
         As in `fit`.
@@ -174,7 +174,7 @@ def fit_stacked_many(
         As in `fit_stacked`.
     sample_weights : sequence of array_like, optional
         The weights of the rows of each data set.
-    standardize : bool or "target", default True
+    standardize : bool, "target" or sequence of bool, default True
         As in `fit`.
     progress : bool, optional
         As in `fit`.

@@ -1,7 +1,19 @@
 """Tables from files, and what a model has to remember of the one that it was fitted to."""
 
-from scalemix.tables.columns import Columns, Encoded
-from scalemix.tables.learning import learn_columns
+from scalemix.tables.columns import Columns, Encoded, InputColumns
+from scalemix.tables.frames import is_frame, table_of
+from scalemix.tables.learning import learn_columns, learn_inputs
 from scalemix.tables.reading import InputError, Table, read_table
 
-__all__ = ["Columns", "Encoded", "InputError", "Table", "learn_columns", "read_table"]
+__all__ = [
+    "Columns",
+    "Encoded",
+    "InputColumns",
+    "InputError",
+    "Table",
+    "is_frame",
+    "learn_columns",
+    "learn_inputs",
+    "read_table",
+    "table_of",
+]

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalemix.data.layout import Layout, join
 from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.tables.cells import short
 from scalemix.tables.inputs import Categorical, Numeric, from_json, read_text, to_json
@@ -34,13 +35,11 @@ class Encoded(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Columns:
-    """What a model remembers of its training table. `learn_columns` makes one.
+class InputColumns:
+    """What a model remembers of the columns that it predicts from. `learn_inputs` makes one.
 
     Parameters
     ----------
-    target : Target
-        The column to predict.
     inputs : tuple of Numeric or Categorical
         The columns to predict from.
     left_out : dict of str
@@ -49,17 +48,16 @@ class Columns:
     Examples
     --------
     >>> from pathlib import Path
-    >>> from scalemix.tables import Table, learn_columns
-    >>> cells = {"a": ["1", "2", None, "9"], "k": ["u", "v", "u", "v"], "y": ["1", "3", "2", "7"]}
+    >>> from scalemix.tables import Table, learn_inputs
+    >>> cells = {"a": ["1", "2", None, "9"], "k": ["u", "v", "u", "v"]}
     >>> table = Table(Path("a.csv"), cells, ["line 2", "line 3", "line 4", "line 5"], "")
-    >>> columns = learn_columns(table, "y")
+    >>> columns = learn_inputs(table)
     >>> columns.features
-    ['a', 'k = u', 'k = v']
+    ['a', 'a is missing', 'k = u', 'k = v', 'k = another']
     >>> columns.encode(table).x[:, 0]
     array([1., 2., 2., 9.])
     """
 
-    target: Target
     inputs: tuple[Numeric | Categorical, ...]
     left_out: dict[str, str]
 
@@ -77,6 +75,11 @@ class Columns:
             for column, start, end in zip(self.inputs, ends[:-1], ends[1:], strict=True)
         }
 
+    @property
+    def layout(self) -> Layout:
+        """What each input of the network was made of."""
+        return join([column.layout for column in self.inputs])
+
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table with these columns, or an `InputError`."""
         missing = [column.name for column in self.inputs if column.name not in table.columns]
@@ -88,12 +91,13 @@ class Columns:
         remarks = []
         for column in self.inputs:
             holes = sum(cell is None for cell in table.column(column.name))
-            if holes:
+            if holes and not column.gaps:
                 as_what = "the median" if isinstance(column, Numeric) else "no category"
                 remarks.append(f"{column.name!r}: {holes} missing, taken as {as_what}")
             if isinstance(column, Categorical) and (unknown := column.unknown(table)):
+                as_what = "another category" if column.unseen else "no category"
                 remarks.append(
-                    f"{column.name!r}: unknown {listing(unknown, 5)}, taken as no category"
+                    f"{column.name!r}: unknown {listing(unknown, 5)}, taken as {as_what}"
                 )
         return Encoded(np.concatenate([c.encode(table) for c in self.inputs], axis=1), remarks)
 
@@ -116,7 +120,7 @@ class Columns:
 
     def describe(self) -> list[str]:
         """What becomes of the columns, a line for each kind."""
-        lines = [f"target: {self.target.describe()}"]
+        lines = []
         for kind, chosen in {
             "numbers": [
                 f"{c.name} ({len(c.edges) - 1} bins)" if c.edges else c.name
@@ -135,8 +139,41 @@ class Columns:
 
     def to_json(self) -> dict[str, Any]:
         """The same as dicts and lists, for a model's file."""
-        inputs = [to_json(column) for column in self.inputs]
-        return {"target": self.target.to_json(), "inputs": inputs, "left_out": self.left_out}
+        return {"inputs": [to_json(column) for column in self.inputs], "left_out": self.left_out}
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns(InputColumns):
+    """What a model remembers of its training table. `learn_columns` makes one.
+
+    Parameters
+    ----------
+    inputs : tuple of Numeric or Categorical
+        The columns to predict from.
+    left_out : dict of str
+        Columns that are not used, and why.
+    target : Target
+        The column to predict.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scalemix.tables import Table, learn_columns
+    >>> cells = {"a": ["1", "2", "9"], "y": ["1", "3", "2"]}
+    >>> table = Table(Path("a.csv"), cells, ["line 2", "line 3", "line 4"], "")
+    >>> learn_columns(table, "y").describe()[0]
+    'target: y, regression (its values are numbers)'
+    """
+
+    target: Target
+
+    def describe(self) -> list[str]:
+        """What becomes of the columns, a line for each kind."""
+        return [f"target: {self.target.describe()}", *super().describe()]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as dicts and lists, for a model's file."""
+        return {"target": self.target.to_json(), **super().to_json()}
 
     @staticmethod
     def from_json(said: Any) -> "Columns":
@@ -144,6 +181,6 @@ class Columns:
         try:
             inputs = tuple(from_json(dict(column)) for column in said["inputs"])
             left_out = {name: read_text(reason) for name, reason in said["left_out"].items()}
-            return Columns(Target.from_json(said["target"]), inputs, left_out)
+            return Columns(inputs, left_out, Target.from_json(said["target"]))
         except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise ValueError(f"The description of the columns is damaged ({error!r}).") from None

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from scalemix.data.bins import ramps
+from scalemix.data.layout import Layout, of_categories, of_numbers
 from scalemix.data.values import is_finite
 from scalemix.tables.cells import numbers, word
 from scalemix.tables.reading import Table
@@ -14,9 +15,11 @@ from scalemix.tables.reading import Table
 
 @dataclasses.dataclass(frozen=True)
 class Numeric:
-    """A column of numbers or dates. A missing one counts as `fill`, the median.
+    """A column of numbers or dates.
 
-    With `edges`, each bin between two of them is one more input.
+    With `edges`, each bin between two of them is one more input. A missing number counts as `fill`,
+    the median; with `gaps`, the last input says that it is missing, so that networks learn what to
+    make of that.
     """
 
     name: str
@@ -26,42 +29,69 @@ class Numeric:
     spread: float | None = None
     """In files from before only the fit standardised: the column is centred on `fill` and divided
     by this first."""
+    gaps: bool = False
+    optional_bins: bool = False
+    """Whether held-out rows may decide to do without the bins."""
     kind: Literal["numeric"] = "numeric"
 
     @property
     def features(self) -> list[str]:
         """What each input is."""
         bins = itertools.pairwise(self.edges)
-        return [self.name, *(f"{self.name}, {low:.4g} to {high:.4g}" for low, high in bins)]
+        gaps = [f"{self.name} is missing"] if self.gaps else []
+        return [self.name, *(f"{self.name}, {low:.4g} to {high:.4g}" for low, high in bins), *gaps]
+
+    @property
+    def layout(self) -> Layout:
+        """What the inputs are."""
+        num_bins = max(len(self.edges) - 1, 0)
+        return of_numbers(num_bins, optional=self.optional_bins, gaps=self.gaps)
 
     def encode(self, table: Table) -> np.ndarray:
         """The numbers in double precision, as they are: whoever fits to them standardises them."""
         values = np.array(numbers(table, self.name, dates=self.dates))
-        values = np.where(np.isnan(values), self.fill, values)
+        missing = np.isnan(values)
+        values = np.where(missing, self.fill, values)
         inputs = values if self.spread is None else (values - self.fill) / self.spread
-        return np.concatenate([inputs[:, None], ramps(values, self.edges)], axis=1)
+        gaps = missing[:, None].astype(float)[:, : int(self.gaps)]
+        return np.concatenate([inputs[:, None], ramps(values, self.edges), gaps], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
 class Categorical:
-    """A column of words, one-hot encoded. For a missing or unknown one all inputs are zero."""
+    """A column of words, one-hot encoded. For a missing one all inputs are zero, unless `gaps`.
+
+    With `unseen`, the last input stands for all words that are not among the categories. Where
+    training had none, its weights have the spread that the prior gives to a category of this
+    column: predictions for an unseen word are as unsure as they should be.
+    """
 
     name: str
     categories: tuple[str, ...]
+    gaps: bool = False
+    unseen: bool = False
     kind: Literal["categorical"] = "categorical"
 
     @property
     def features(self) -> list[str]:
         """What each input is."""
-        return [f"{self.name} = {category}" for category in self.categories]
+        gaps = [f"{self.name} is missing"] if self.gaps else []
+        others = [f"{self.name} = another"] if self.unseen else []
+        return [*(f"{self.name} = {category}" for category in self.categories), *gaps, *others]
+
+    @property
+    def layout(self) -> Layout:
+        """What the inputs are."""
+        return of_categories(len(self.features))
 
     def encode(self, table: Table) -> np.ndarray:
         """One and zeros."""
         places = {category: i for i, category in enumerate(self.categories)}
-        positions = np.array(
-            [-1 if c is None else places.get(word(c), -1) for c in table.column(self.name)]
-        )
-        return (positions[:, None] == np.arange(len(self.categories))).astype(float)
+        num, size = len(places), len(self.features)
+        missing, other = num if self.gaps else -1, size - 1 if self.unseen else -1
+        cells = table.column(self.name)
+        positions = [missing if cell is None else places.get(word(cell), other) for cell in cells]
+        return (np.array(positions)[:, None] == np.arange(size)).astype(float)
 
     def unknown(self, table: Table) -> list[str]:
         """The categories of a table that did not occur in training."""
@@ -74,7 +104,8 @@ def to_json(column: Numeric | Categorical) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in dataclasses.asdict(column).items()
-        if (name, value) != ("spread", None)
+        # Files from before there were gaps, unseen words and choices among bins have none of these.
+        if value is not False and (name, value) != ("spread", None)
     }
 
 
@@ -86,16 +117,17 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
         edges = tuple(_number(edge) for edge in said.get("edges", ()))
         if any(low >= high for low, high in itertools.pairwise(edges)):
             raise TypeError(f"edges that do not rise: {edges}")
-        dates = said.get("dates", False)
-        if not isinstance(dates, bool):
-            raise TypeError(f"dates {dates!r:.40}")
+        dates = _flag(said, "dates")
         spread = _number(said["spread"]) if "spread" in said else None
         if spread is not None and spread <= 0:
             raise TypeError(f"a spread of {spread}")
-        return Numeric(name, _number(said["fill"]), dates, edges, spread)
+        flags = {name: _flag(said, name) for name in ("gaps", "optional_bins")}
+        return Numeric(name, _number(said["fill"]), dates, edges, spread, **flags)
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")
-    return Categorical(name, tuple(read_text(category) for category in said["categories"]))
+    flags = {name: _flag(said, name) for name in ("gaps", "unseen")}
+    categories = tuple(read_text(category) for category in said["categories"])
+    return Categorical(name, categories, **flags)
 
 
 def read_text(said: Any) -> str:
@@ -103,6 +135,13 @@ def read_text(said: Any) -> str:
     if not isinstance(said, str):
         raise TypeError(f"{said!r:.40} is no text")
     return said
+
+
+def _flag(said: dict[str, Any], name: str) -> bool:
+    flag = said.get(name, False)
+    if not isinstance(flag, bool):
+        raise TypeError(f"{name} {flag!r:.40}")
+    return flag
 
 
 def _number(said: Any) -> float:

@@ -1,0 +1,41 @@
+"""What the inputs of a network were made of, where a column of a table became several of them."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Layout(NamedTuple):
+    """One entry for each input of a network."""
+
+    columns: np.ndarray
+    """The number of the column that it was made of."""
+    scaled: np.ndarray
+    """Whether it is divided by its standard deviation. Bins and categories keep their unit: a rare
+    category would otherwise be a large number."""
+    optional: np.ndarray
+    """Whether held-out rows may decide to do without it, as they may with bins."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether each column became one input, a number."""
+        return bool(self.scaled.all()) and len(set(self.columns.tolist())) == len(self.columns)
+
+
+def join(parts: list[Layout]) -> Layout:
+    """The layout of several columns, each of which counts from column 0, side by side."""
+    numbers = [np.full(len(part.columns), number) for number, part in enumerate(parts)]
+    _, scaled, optional = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Layout(np.concatenate(numbers), scaled, optional)
+
+
+def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False) -> Layout:
+    """A column of numbers: the number itself, its bins, and whether it is missing."""
+    size = 1 + num_bins + gaps
+    place = np.arange(size)
+    return Layout(np.zeros(size, int), place == 0, optional & (place > 0) & (place <= num_bins))
+
+
+def of_categories(num: int) -> Layout:
+    """A column of words: an input for each of so many categories."""
+    return Layout(np.zeros(num, int), np.zeros(num, bool), np.zeros(num, bool))

@@ -1,0 +1,113 @@
+"""Data frames of pandas and polars as tables. Neither library is imported here."""
+
+import datetime
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from scalemix.tables.reading import Cell, InputError, Table, listing
+
+# What errors call a frame, which has no file.
+NAME = Path("X")
+
+
+def is_frame(x: Any) -> bool:
+    """Whether this is a data frame: named columns with types of their own.
+
+    Parameters
+    ----------
+    x : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        Whether `table_of` takes it.
+
+    Examples
+    --------
+    >>> from scalemix.tables import is_frame
+    >>> is_frame(np.zeros((2, 2)))
+    False
+    """
+    return all(hasattr(x, name) for name in ("columns", "dtypes", "shape", "__getitem__"))
+
+
+def table_of(frame: Any) -> tuple[Table, list[str]]:
+    """A data frame as a table, and its columns that are categories whatever their values are.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame or polars.DataFrame
+        The data. Numbers, truth values, text, categories, dates and times are understood, and gaps
+        in all of them.
+
+    Returns
+    -------
+    (Table, list of str)
+        The table, and the names of columns whose type says that they are categories.
+
+    Raises
+    ------
+    InputError
+        If two columns have one name, or a cell holds something else.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from scalemix.tables import table_of
+    >>> frame = pd.DataFrame({"size": [1.5, None], "kind": pd.Categorical(["a", "b"])})
+    >>> table, categorical = table_of(frame)
+    >>> table.columns
+    {'size': [1.5, None], 'kind': ['a', 'b']}
+    >>> categorical
+    ['kind']
+    """
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(f"{NAME}: there are two columns of the name {listing(twice)}.")
+    types = [str(kind) for kind in frame.dtypes]
+    cells = {
+        name: _cells(frame[original], name)
+        for name, original in zip(names, frame.columns, strict=True)
+    }
+    categorical = [
+        name
+        for name, kind in zip(names, types, strict=True)
+        if kind.lower().startswith(("category", "categorical", "enum"))
+    ]
+    places = [f"row {row}" for row in range(len(frame))]
+    return Table(NAME, cells, places, ""), categorical
+
+
+def _cells(column: Any, name: str) -> list[Cell]:
+    values: Sequence[Any] = column.to_list()
+    cells: list[Cell] = []
+    for row, value in enumerate(values):
+        if isinstance(value, np.generic):
+            value = value.item()
+        if _is_missing(value):
+            cells.append(None)
+        elif isinstance(value, str | int | float | datetime.date):
+            cells.append(value)
+        elif isinstance(value, datetime.timedelta):
+            cells.append(value.total_seconds())
+        else:
+            # Whatever else calls itself a number, such as a decimal or a fraction.
+            try:
+                cells.append(float(value))
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{NAME}, row {row}, column {name!r}: {value!r:.60} is no number, text or date."
+                ) from None
+    return cells
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas has several kinds of nothing, none of which is equal to itself but one that cannot say.
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value
