@@ -94,6 +94,7 @@ class TableModel:
 
     def unseen(self, table: Table) -> tuple[Table, str]:
         """The rows of a table that the model was not trained on, and what to call them."""
+        table = self.columns.target.rows_of(table)
         if table.digest != self.source.digest:
             return table, f"{table.num_rows:,} rows of {table.path.name}"
         if table.num_rows != self.source.num_rows:

@@ -11,7 +11,9 @@ import numpy as np
 
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix.cli.settings import as_option
 from scalemix.data.scaling import find_scaling
+from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
 from scalemix.tables import Columns, Table
 
@@ -32,6 +34,7 @@ def train(
     import jax
 
     from scalemix.analysis.evaluation import evaluate
+    from scalemix.likelihoods.targets import suggestion
 
     rows, held = source.split()
     x, remarks = columns.encode(table)
@@ -41,6 +44,10 @@ def train(
     # Held-out rows are looked at before training, not after it.
     scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
     columns.refuse_far(table, x, scaling)
+    if columns.target.classes is None and recipe.target == "real":
+        said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))
+        if said is not None:
+            terminal.note(said)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
     terminal.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")

@@ -18,13 +18,14 @@ from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning import Report
 from scalemix.posterior.storage import from_bytes, to_bytes
+from scalemix.sklearn.targets import MissingTarget
 
-# What the constructors hand on to a recipe. The task is a matter of the class.
+# What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
 RECIPE_SETTINGS = tuple(name for name in settings_of(Recipe) if name != "task")
 
 
 class ScaleMixEstimator(BaseEstimator):
-    """The base of both estimators."""
+    """The base of both estimators, whose constructors have one option more each."""
 
     task: ClassVar[Task]
     posterior_: Posterior
@@ -52,6 +53,7 @@ class ScaleMixEstimator(BaseEstimator):
         objective: str = "tail_adaptive",
         num_draws: int = 10,
         sampler: str = "mclmc",
+        missing_target: MissingTarget = "error",
         random_state: Any = None,
         verbose: bool | int = False,
     ):
@@ -72,6 +74,7 @@ class ScaleMixEstimator(BaseEstimator):
         self.objective = objective
         self.num_draws = num_draws
         self.sampler = sampler
+        self.missing_target = missing_target
         self.random_state = random_state
         self.verbose = verbose
 
@@ -85,7 +88,9 @@ class ScaleMixEstimator(BaseEstimator):
         return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
     def _fit(self, x: np.ndarray, y: np.ndarray, weight: Any, num_classes: int | None) -> None:
-        recipe = Recipe(task=self.task, **{name: getattr(self, name) for name in RECIPE_SETTINGS})
+        given = self.get_params(deep=False)
+        settings = {name: given[name] for name in RECIPE_SETTINGS if name in given}
+        recipe = Recipe(task=self.task, **settings)
         check_bins(self.bins)
         if weight is not None:
             # scikit-learn's own estimators take one number for all rows.

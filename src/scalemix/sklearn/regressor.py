@@ -1,22 +1,29 @@
-"""`ScaleMixRegressor`, for real targets."""
+"""`ScaleMixRegressor`, for targets that are numbers."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from scalemix.fitting.settings import Task
 from scalemix.sklearn.base import ScaleMixEstimator
+from scalemix.sklearn.targets import MissingTarget, suggest, with_targets
 
 
 class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
-    """A Bayesian network for a real target: predictions with calibrated uncertainty.
+    """A Bayesian network for a target of numbers: predictions with calibrated uncertainty.
 
-    Columns and target are standardised inside. Several targets, `y` of the shape (rows, targets),
-    are fitted by one network, each with its noise. They then share one relevance of the columns.
+    Columns and real targets are standardised inside. Several targets, `y` of the shape
+    (rows, targets), are fitted by one network, each with its noise. They then share one relevance
+    of the columns.
 
     Parameters
     ----------
+    target : {"real", "positive", "count", "share", "time"}, default="real"
+        What numbers the target has: any ("real"), above zero ("positive"), whole from zero
+        ("count"), strictly between zero and one ("share"), or times that are below zero where they
+        were not observed to the end ("time").
     prior : {"ard", "drop-connect", "add", "ard-add"}, default="ard-add"
         Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both
         ("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and
@@ -57,8 +64,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"
-        The least noise of a real target, in standard deviations of it. With "auto", held-out rows
-        choose for EM, and it is 0.001 otherwise. Classes have no such noise.
+        The least noise of a real target, in standard deviations of it; of other numbers, the
+        `floor` of their likelihood. With "auto", held-out rows choose for EM; otherwise it is
+        0.001, or the likelihood's own. Classes have no such noise.
     objective : str, default="tail_adaptive"
         What noise training maximises: lower_bound, importance_weighted, truncated, pareto_smoothed,
         tail_adaptive, hierarchical.
@@ -66,6 +74,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    missing_target : {"error", "drop"}, default="error"
+        What to do with rows that have no target, which are NaN or None in `y`: refuse them, or
+        leave them out with a warning that has their number.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False
@@ -104,8 +115,43 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
 
     task: ClassVar[Task] = "regression"
 
+    def __init__(
+        self,
+        *,
+        target: Literal["real", "positive", "count", "share", "time"] = "real",
+        prior: str = "ard-add",
+        mixture: str = "auto",
+        mixture_parameters: Mapping[str, float] | None = None,
+        inference: Literal["em", "noise", "mcmc"] = "em",
+        bins: int | None = None,
+        hidden: Sequence[int] = (50, 50),
+        residual: bool = True,
+        num_members: int | None = None,
+        num_trial_members: int = 4,
+        max_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-2,
+        temperature: float | Literal["auto"] = "auto",
+        noise_floor: float | Literal["auto"] = "auto",
+        objective: str = "tail_adaptive",
+        num_draws: int = 10,
+        sampler: str = "mclmc",
+        missing_target: MissingTarget = "error",
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ):
+        super().__init__(
+            prior=prior, mixture=mixture, mixture_parameters=mixture_parameters,
+            inference=inference, bins=bins, hidden=hidden, residual=residual,
+            num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
+            batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
+            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
+            missing_target=missing_target, random_state=random_state, verbose=verbose,
+        )  # fmt: skip
+        self.target = target
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixRegressor":
-        """Fit the estimator to a table and a real target, or several of them.
+        """Fit the estimator to a table and a target, or several of them.
 
         Parameters
         ----------
@@ -128,7 +174,11 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         >>> ScaleMixRegressor(**settings).fit(x, y).n_features_in_
         3
         """
-        self._fit(*self._check(X, y, numeric=True, several=True), sample_weight, None)
+        X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
+        X, y = self._check(X, y, numeric=True, several=True)
+        if self.target == "real":
+            suggest(y)
+        self._fit(X, y, sample_weight, None)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -189,3 +239,35 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         True
         """
         return self.predict_dist(X).interval(coverage)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How well the targets of a table are predicted: the share of their variance, R^2.
+
+        For `target="time"` it is the mean log-likelihood instead: how far off a prediction is of a
+        time that was not observed to the end, nobody knows.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+        y : array-like of shape (rows,) or (rows, targets)
+            Its targets, as `fit` takes them.
+        sample_weight : array-like of shape (rows,), optional
+            How many rows each row counts as. By default each counts once.
+
+        Returns
+        -------
+        float
+            The score; higher is better.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixRegressor
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
+        >>> ScaleMixRegressor(**settings).fit(x, y).score(x, y) <= 1
+        True
+        """
+        if self.target == "time":
+            log_prob = self.predict_dist(X).log_prob(y)
+            return float(np.average(log_prob, weights=sample_weight))
+        return float(super().score(X, y, sample_weight))
