@@ -96,8 +96,12 @@ def test_predictions_come_in_order_as_csv_parquet_and_json(regression, tmp_path)
     assert [row["town"] for row in rows] == [
         cell or "" for cell in read_table(data).columns["town"]
     ]
-    assert list(rows[0]) == ["town", "prediction", "std", "lower", "upper"]
+    assert list(rows[0]) == [
+        "town", "prediction", "std", "lower", "upper", "epistemic", "aleatoric",
+    ]  # fmt: skip
     for row in rows:
+        parts = float(row["epistemic"]) ** 2 + float(row["aleatoric"]) ** 2
+        assert parts == pytest.approx(float(row["std"]) ** 2, rel=1e-4)
         assert float(row["lower"]) < float(row["prediction"]) < float(row["upper"])
     assert run("predict", regression.model, data, "-o", tmp_path / "out.parquet").code == 0
     table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
@@ -115,8 +119,13 @@ def test_classes_come_with_their_probabilities(classification, tmp_path):
     output = tmp_path / "out.csv"
     assert run("predict", classification.model, classification.data, "-o", output).code == 0
     rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
-    assert list(rows[0]) == ["prediction", "probability", "p(bad)", "p(good)"]
+    assert list(rows[0]) == [
+        "prediction", "probability", "p(bad)", "p(good)", "entropy", "epistemic", "aleatoric",
+    ]  # fmt: skip
     for row in rows:
+        total, known = float(row["entropy"]), float(row["aleatoric"])
+        assert total == pytest.approx(known + float(row["epistemic"]), abs=1e-5)
+        assert 0 <= known <= total <= np.log(2) + 1e-6
         both = float(row["p(bad)"]), float(row["p(good)"])
         assert sum(both) == pytest.approx(1, abs=1e-5)
         assert float(row["probability"]) == max(both)

@@ -177,6 +177,10 @@ def test_predictions_are_those_of_the_posterior(regressor, monkeypatch):
     np.testing.assert_array_equal(std, predictive.std)
     lower, upper = regressor.predict_interval(x, coverage=0.5)
     np.testing.assert_array_equal((lower, upper), predictive.interval(0.5))
+    ends = regressor.predict(x, quantiles=[0.25, 0.75])
+    np.testing.assert_array_equal(ends, np.stack([lower, upper], axis=1))
+    with pytest.raises(ValueError, match="return_std or for quantiles"):
+        regressor.predict(x, return_std=True, quantiles=[0.5])
     wide = regressor.predict_interval(x)
     np.testing.assert_array_equal(wide, predictive.interval(0.9))
     dist = regressor.predict_dist(x)

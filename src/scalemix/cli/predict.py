@@ -42,7 +42,10 @@ def predict(
     """Predict the target of each row, with its uncertainty; rows stay in order.
 
     For numbers: the prediction, its standard deviation, and the ends of an interval. For classes:
-    the most probable one, its probability, and the probabilities of all.
+    the most probable one, its probability, the probabilities of all, and their entropy in nats.
+    How sure it is comes in two parts: epistemic, from not knowing the network, which more data
+    could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
+    their squares add up to that of the standard deviation.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     if not 0 < interval < 1:
@@ -133,6 +136,9 @@ def _predictions(fitted: TableModel, table: Table, probability: float, terminal:
             "prediction": [classes[i] for i in best],
             "probability": mean.max(axis=1).tolist(),
             **{f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)},
+            "entropy": predictive.entropy.tolist(),
+            "epistemic": predictive.mutual_information.tolist(),
+            "aleatoric": (predictive.entropy - predictive.mutual_information).tolist(),
         }
     lower, upper = predictive.interval(probability)
     return {
@@ -140,4 +146,6 @@ def _predictions(fitted: TableModel, table: Table, probability: float, terminal:
         "std": predictive.std.tolist(),
         "lower": lower.tolist(),
         "upper": upper.tolist(),
+        "epistemic": predictive.epistemic.tolist(),
+        "aleatoric": predictive.aleatoric.tolist(),
     }

@@ -186,8 +186,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The mean of each row's target.
+    def predict(self, X: Any, return_std: bool = False, quantiles: Any = None) -> Any:
+        """The mean of each row's target, or some of its quantiles.
 
         Parameters
         ----------
@@ -195,21 +195,31 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             A table.
         return_std : bool, default=False
             Whether to give the standard deviation of each row's target, too.
+        quantiles : sequence of float, optional
+            Levels in (0, 1). Their quantiles are then given in place of the means.
 
         Returns
         -------
         ndarray of shape (rows,) or (rows, targets), or a pair of them
-            The means, or the means and the standard deviations.
+            The means, or the means and the standard deviations. With `quantiles`, an array that
+            has one axis more, the levels: (rows, levels) or (rows, targets, levels).
 
         Examples
         --------
         >>> from scalemix.sklearn import ScaleMixRegressor
         >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
-        >>> mean, std = ScaleMixRegressor(**settings).fit(x, y).predict(x[:5], return_std=True)
+        >>> estimator = ScaleMixRegressor(**settings).fit(x, y)
+        >>> mean, std = estimator.predict(x[:5], return_std=True)
         >>> mean.shape, bool((std > 0).all())
         ((5,), True)
+        >>> estimator.predict(x[:5], quantiles=[0.1, 0.5, 0.9]).shape
+        (5, 3)
         """
+        if return_std and quantiles is not None:
+            raise ValueError("Ask for return_std or for quantiles, not for both at once.")
         predictive = self.predict_dist(X)
+        if quantiles is not None:
+            return np.moveaxis(predictive.quantile(np.atleast_1d(quantiles)), 0, -1)
         return (predictive.mean, predictive.std) if return_std else predictive.mean
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
