@@ -156,7 +156,7 @@ def test_held_out_rows_calibrate_each_of_several_targets():
 
 def test_constructors_take_the_settings_of_a_recipe():
     settings = ScaleMixRegressor().get_params()
-    own = {"bins", "missing_target", "random_state", "verbose"}
+    own = {"bins", "calibration", "missing_target", "random_state", "verbose"}
     recipe = Recipe()
     assert {name: value for name, value in settings.items() if name not in own} == {
         name: getattr(recipe, name) for name in settings_of(Recipe) if name != "task"

@@ -17,6 +17,8 @@ from scalemix.fitting.settings import Task
 from scalemix.tables import InputError, learn_columns, read_table
 from scalemix.tables.targets import without_missing
 
+# More rows than this calibrate no better.
+MOST_APART = 10_000
 TABLE, LONG = "The table", "Long runs"
 
 
@@ -41,6 +43,14 @@ def fit(
         float,
         typer.Option(min=0, max=0.9, help="Share of rows held out, to measure predictions on."),
     ] = 0.1,
+    calibration: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of rows, up to 10,000, kept apart for `predict --conformal`.",
+        ),
+    ] = 0.0,
     categorical: Annotated[
         list[str] | None,
         typer.Option(
@@ -104,7 +114,10 @@ def fit(
         table, num_missing = without_missing(table, target)
         if num_missing:
             terminal.note(f"{num_missing:,} rows have no target, and are left out")
-    source = Source(data.name, table.digest, table.num_rows, holdout, seed)
+    num_apart = min(round(calibration * table.num_rows), MOST_APART)
+    source = Source(data.name, table.digest, table.num_rows, holdout, seed, num_apart)
+    if source.counts[0] < 1:
+        raise InputError(f"{data}: --holdout and --calibration together leave no rows to train on.")
     columns = learn_columns(
         table, target, task=_find_task(task, settings["target"]), categorical=categorical or (),
         ignore=ignore or (), use=use or (), rows=source.split()[0], bins=bins,

@@ -33,19 +33,30 @@ class Source:
     num_rows: int
     holdout: float
     seed: int
+    num_calibrated: int = 0
+    """How many rows calibrate conformal intervals: neither trained on nor held out."""
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many rows there are to train on, and how many are held out."""
         num_held = round(self.holdout * self.num_rows)
         num_held = num_held if num_held >= LEAST_HELD_OUT else 0
-        return self.num_rows - num_held, num_held
+        return self.num_rows - num_held - self.num_calibrated, num_held
 
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows to train on and those held out. The same seed gives the same rows."""
+        _, rows, held = self._parts()
+        return rows, held
+
+    def calibrated(self) -> np.ndarray:
+        """The rows that calibrate conformal intervals."""
+        return self._parts()[0]
+
+    def _parts(self) -> list[np.ndarray]:
         num_held = self.counts[1]
         order = np.random.default_rng(self.seed).permutation(self.num_rows)
-        return np.sort(order[num_held:]), np.sort(order[:num_held])
+        held, apart, rows = np.split(order, [num_held, num_held + self.num_calibrated])
+        return [np.sort(part) for part in (apart, rows, held)]
 
     @staticmethod
     def from_json(said: Any) -> "Source":
@@ -60,6 +71,9 @@ class Source:
             and 0 <= source.seed <= LARGEST_SEED
             and is_finite(source.holdout)
             and 0 <= source.holdout < 1
+            and is_whole(source.num_calibrated)
+            and source.num_calibrated >= 0
+            and source.counts[0] > 0
         ):
             raise ValueError("there is no such table")
         return source
@@ -75,6 +89,8 @@ class TableModel:
     settings: dict[str, Any]
     figures: dict[str, float]
     """How good predictions of the held-out rows are; empty if no rows were held out."""
+    plausibility: tuple[float, ...] = ()
+    """What calibrates conformal intervals or sets (`scalemix.posterior.conformal`)."""
 
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table, or an `InputError` that names a cell of it."""
@@ -89,6 +105,7 @@ class TableModel:
             "source": dataclasses.asdict(self.source),
             "settings": self.settings,
             "figures": self.figures,
+            "plausibility": list(self.plausibility),
         }
         self.posterior.save(path, metadata={ENTRY: entry})
 
@@ -171,7 +188,7 @@ def _check_ends(path: Path, fitted: TableModel) -> None:
 
 def parse_entry(
     path: Path, metadata: dict[str, Any]
-) -> tuple[Columns, Source, dict[str, Any], dict[str, float]]:
+) -> tuple[Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...]]:
     """What a file says about the table behind it, or an `InputError`."""
     if ENTRY not in metadata:
         raise InputError(
@@ -188,6 +205,7 @@ def parse_entry(
             Source.from_json(entry["source"]),
             settings,
             _read_figures(figures),
+            _read_plausibility(entry.get("plausibility", [])),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         said = " ".join(str(error).split())[:200]
@@ -202,3 +220,13 @@ def _read_figures(said: dict[str, Any]) -> dict[str, float]:
         if not is_finite(value):
             raise ValueError(f"its {name[:40]!r} is no number")
     return {name: float(value) for name, value in said.items() if name in MEASURES}
+
+
+def _read_plausibility(said: Any) -> tuple[float, ...]:
+    """Probabilities in rising order; a file from before there were any has none."""
+    values = tuple(said)
+    if not all(is_finite(value) and 0 <= value <= 1 for value in values) or [*values] != sorted(
+        values
+    ):
+        raise ValueError("its calibration is none")
+    return tuple(map(float, values))

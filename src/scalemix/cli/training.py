@@ -35,6 +35,7 @@ def train(
 
     from scalemix.analysis.evaluation import evaluate
     from scalemix.likelihoods.targets import suggestion
+    from scalemix.posterior.conformal import calibrate
 
     rows, held = source.split()
     x, remarks = columns.encode(table)
@@ -50,7 +51,10 @@ def train(
             terminal.note(said)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
-    terminal.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
+    apart = f", {source.num_calibrated:,} to calibrate" if source.num_calibrated else ""
+    terminal.note(
+        f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out{apart}"
+    )
     if recipe.inference == "noise" and not math.isfinite(float(recipe.build_mixture().mean)):
         terminal.note(
             f"{recipe.mixture} noise has no mean, and training under it is poor; it suits "
@@ -65,7 +69,13 @@ def train(
     if len(held):
         predictive = posterior.predict(x[held])
         figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    return TableModel(posterior, columns, source, recipe.settings(len(rows)), figures)
+    plausibility, apart = [], source.calibrated()
+    if len(apart):
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(x[apart]), y[apart])
+        plausibility = conformal.plausibility.tolist()
+    settings = recipe.settings(len(rows))
+    return TableModel(posterior, columns, source, settings, figures, tuple(plausibility))
 
 
 @contextlib.contextmanager

@@ -66,6 +66,13 @@ def sf(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
     return (jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs), axis=0),)
 
 
+def tail(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
+    """The probability of a target as far out as y, on the side of the distribution where y lies."""
+    # Whole numbers at or above y are those above the one before.
+    above = sf(draws, outputs, y - 1 if draws.kind.discrete else y)[0]
+    return (jnp.minimum(cdf(draws, outputs, y)[0], above),)
+
+
 def sf_at_levels(draws: DrawnLikelihoods, outputs: Array, levels: Array) -> tuple[Array]:
     """The probability of a target above each of several levels."""
     return (jax.lax.map(lambda y: sf(draws, outputs, y)[0], levels),)

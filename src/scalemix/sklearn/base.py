@@ -14,6 +14,7 @@ from scalemix.data.bins import check_bins, find_edges, ramps
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
 from scalemix.fitting.settings import Task, settings_of
+from scalemix.posterior.conformal import Conformal, calibrate, rows_apart
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning import Report
@@ -31,6 +32,7 @@ class ScaleMixEstimator(BaseEstimator):
     posterior_: Posterior
     bin_edges_: tuple[tuple[float, ...], ...]
     trials_: tuple[Trial, ...]
+    conformal_: Conformal | None
     n_features_in_: int
 
     def __init__(
@@ -54,6 +56,7 @@ class ScaleMixEstimator(BaseEstimator):
         num_draws: int = 10,
         sampler: str = "mclmc",
         missing_target: MissingTarget = "error",
+        calibration: float | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
     ):
@@ -75,6 +78,7 @@ class ScaleMixEstimator(BaseEstimator):
         self.num_draws = num_draws
         self.sampler = sampler
         self.missing_target = missing_target
+        self.calibration = calibration
         self.random_state = random_state
         self.verbose = verbose
 
@@ -97,15 +101,23 @@ class ScaleMixEstimator(BaseEstimator):
             if isinstance(weight, Real):
                 weight = np.full(len(x), weight)
             weight = check_weights(weight, len(x))
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        kept, apart = rows_apart(self.calibration, len(x), weight, np.random.default_rng(seed))
+        (x, to_calibrate), (y, outcomes) = (x[kept], x[apart]), (y[kept], y[apart])
+        weight = None if weight is None else weight[kept]
         self.bin_edges_ = tuple(
             () if self.bins is None else find_edges(column, self.bins, weight) for column in x.T
         )
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         fitted = recipe.fit(
             self._encode(x), y, key=jax.random.key(seed), num_classes=num_classes,
             sample_weight=weight, progress=bool(self.verbose),
         )  # fmt: skip
         self.posterior_, self.trials_ = fitted
+        self.conformal_ = None
+        if len(apart):
+            self.conformal_ = calibrate(
+                self.posterior_.predict(self._encode(to_calibrate)), outcomes
+            )
 
     def encode(self, X: Any) -> np.ndarray:
         """The inputs that `posterior_` takes: the columns and, with `bins`, their bins.
@@ -161,6 +173,48 @@ class ScaleMixEstimator(BaseEstimator):
         x = self.encode(X)
         return self.posterior_.predict(x)
 
+    def calibrate(self, X: Any, y: Any) -> Any:
+        """Calibrate conformal intervals, or sets of classes, by rows that `fit` has not seen.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table of such rows, drawn like those that are to be predicted.
+        y : array-like of shape (rows,) or (rows, targets)
+            Their targets.
+
+        Returns
+        -------
+        ScaleMixRegressor or ScaleMixClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixRegressor
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
+        >>> estimator = ScaleMixRegressor(**settings).fit(x[:20], y[:20]).calibrate(x[20:], y[20:])
+        >>> lower, upper = estimator.predict_interval(x, 0.8, interval="conformal")
+        >>> bool((lower < upper).all())
+        True
+        """
+        predictive = self.predict_dist(X)
+        self.conformal_ = calibrate(predictive, self._outcomes(y))
+        return self
+
+    def _outcomes(self, y: Any) -> Any:
+        """Targets as the likelihood takes them."""
+        return y
+
+    def _calibrated(self) -> Conformal:
+        """What rows that were kept apart say, or a `ValueError` that says how to get it."""
+        check_is_fitted(self, "posterior_")
+        if self.conformal_ is None:
+            raise ValueError(
+                "Nothing is calibrated: fit with calibration=0.2, which keeps a fifth of the rows "
+                "apart, or call calibrate(X, y) with rows that fit has not seen."
+            )
+        return self.conformal_
+
     @property
     def relevance_(self) -> np.ndarray:
         """Each column's share of the prior variance of the weights that read it.
@@ -193,6 +247,7 @@ class ScaleMixEstimator(BaseEstimator):
         """Remove the units and layers that are off from the fitted networks.
 
         The estimator itself becomes smaller; `sklearn.base.clone` and a new fit give the full one.
+        Conformal intervals have to be calibrated anew.
 
         Parameters
         ----------
@@ -221,6 +276,8 @@ class ScaleMixEstimator(BaseEstimator):
         X = None if X is None else self.encode(X)
         pruned = self.posterior_.prune(X, threshold=threshold, tolerance=tolerance)
         self.posterior_ = pruned.posterior
+        # What was calibrated were the predictions of other networks.
+        self.conformal_ = None
         return pruned.report
 
     # Networks hold functions that do not pickle, so a posterior travels as the file that it saves.

@@ -77,6 +77,9 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     missing_target : {"error", "drop"}, default="error"
         What to do with rows that have no target, which are NaN or None in `y`: refuse them, or
         leave them out with a warning that has their number.
+    calibration : float, optional
+        The share of the rows, up to 10,000 of them, that the fit leaves out to calibrate conformal
+        intervals or sets of classes. By default none, and `calibrate` takes rows of one's own.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False
@@ -98,6 +101,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         How many units of each hidden layer are on, a mean over the members.
     effective_depth_ : float
         How many hidden layers are on, a mean over the members.
+    conformal_ : scalemix.posterior.conformal.Conformal or None
+        What rows that were kept apart say of conformal intervals or sets; `None` without such rows.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -141,6 +146,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         num_draws: int = 10,
         sampler: str = "mclmc",
         missing_target: MissingTarget = "error",
+        calibration: float | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
     ):
@@ -150,7 +156,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
             num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
             batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
             noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
-            missing_target=missing_target, random_state=random_state, verbose=verbose,
+            missing_target=missing_target, calibration=calibration, random_state=random_state,
+            verbose=verbose,
         )  # fmt: skip
         self.class_weight = class_weight
 
@@ -233,3 +240,38 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         """
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """The classes that each row may well have: a set that holds its own with a probability.
+
+        Sets hold the class of at least this share of new rows on average, as long as the rows are
+        drawn like those that calibrated them (`calibration=`, or `calibrate`). None is empty.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+        coverage : float, default=0.9
+            The probability of a set to hold the row's class.
+
+        Returns
+        -------
+        ndarray of bool, of shape (rows, classes)
+            Whether each of `classes_` is in the set of the row.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixClassifier
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "calibration": 0.5}
+        >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).predict_set(x[:5]).shape
+        (5, 3)
+        """
+        predictive = self.predict_dist(X)
+        return self._calibrated().sets(predictive, coverage)
+
+    def _outcomes(self, y: Any) -> np.ndarray:
+        known = np.asarray(y)
+        unknown = sorted({str(one) for one in known[~np.isin(known, self.classes_)]})
+        if unknown:
+            raise ValueError(f"y has classes that fit has not seen: {', '.join(unknown[:5])}.")
+        return np.searchsorted(self.classes_, known)

@@ -77,6 +77,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     missing_target : {"error", "drop"}, default="error"
         What to do with rows that have no target, which are NaN or None in `y`: refuse them, or
         leave them out with a warning that has their number.
+    calibration : float, optional
+        The share of the rows, up to 10,000 of them, that the fit leaves out to calibrate conformal
+        intervals or sets of classes. By default none, and `calibrate` takes rows of one's own.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False
@@ -96,6 +99,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         How many units of each hidden layer are on, a mean over the members.
     effective_depth_ : float
         How many hidden layers are on, a mean over the members.
+    conformal_ : scalemix.posterior.conformal.Conformal or None
+        What rows that were kept apart say of conformal intervals or sets; `None` without such rows.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -137,6 +142,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         num_draws: int = 10,
         sampler: str = "mclmc",
         missing_target: MissingTarget = "error",
+        calibration: float | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
     ):
@@ -146,7 +152,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
             batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
             noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
-            missing_target=missing_target, random_state=random_state, verbose=verbose,
+            missing_target=missing_target, calibration=calibration, random_state=random_state,
+            verbose=verbose,
         )  # fmt: skip
         self.target = target
 
@@ -222,11 +229,13 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             return np.moveaxis(predictive.quantile(np.atleast_1d(quantiles)), 0, -1)
         return (predictive.mean, predictive.std) if return_std else predictive.mean
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        interval: Literal["posterior", "conformal"] = "posterior",
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Intervals that hold each row's target with a given probability.
-
-        Where held-out rows chose among settings, they have calibrated the intervals, too: see
-        `scalemix.Predictive.interval`.
 
         Parameters
         ----------
@@ -234,6 +243,11 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             A table.
         coverage : float, default=0.9
             The probability of an interval to hold its target.
+        interval : {"posterior", "conformal"}, default="posterior"
+            Those of the posterior, which held-out rows have calibrated where they chose among
+            settings (see `scalemix.Predictive.interval`), or conformal ones. These hold at least
+            this share of new rows' targets on average, as long as the rows are drawn like those
+            that calibrated them (`calibration=`, or `calibrate`).
 
         Returns
         -------
@@ -244,11 +258,17 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         --------
         >>> from scalemix.sklearn import ScaleMixRegressor
         >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
-        >>> lower, upper = ScaleMixRegressor(**settings).fit(x, y).predict_interval(x[:5])
+        >>> estimator = ScaleMixRegressor(calibration=0.5, **settings).fit(x, y)
+        >>> lower, upper = estimator.predict_interval(x[:5], interval="conformal")
         >>> bool((lower < upper).all())
         True
         """
-        return self.predict_dist(X).interval(coverage)
+        if interval not in ("posterior", "conformal"):
+            raise ValueError(f"interval must be 'posterior' or 'conformal', got {interval!r}.")
+        predictive = self.predict_dist(X)
+        if interval == "conformal":
+            return self._calibrated().interval(predictive, coverage)
+        return predictive.interval(coverage)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """How well the targets of a table are predicted: the share of their variance, R^2.
