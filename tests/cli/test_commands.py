@@ -97,8 +97,9 @@ def test_predictions_come_in_order_as_csv_parquet_and_json(regression, tmp_path)
         cell or "" for cell in read_table(data).columns["town"]
     ]
     assert list(rows[0]) == [
-        "town", "prediction", "std", "lower", "upper", "epistemic", "aleatoric",
+        "town", "prediction", "std", "lower", "upper", "epistemic", "aleatoric", "outside",
     ]  # fmt: skip
+    assert all(0 <= float(row["outside"]) < 0.5 for row in rows)
     for row in rows:
         parts = float(row["epistemic"]) ** 2 + float(row["aleatoric"]) ** 2
         assert parts == pytest.approx(float(row["std"]) ** 2, rel=1e-4)
@@ -121,6 +122,7 @@ def test_classes_come_with_their_probabilities(classification, tmp_path):
     rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
     assert list(rows[0]) == [
         "prediction", "probability", "p(bad)", "p(good)", "entropy", "epistemic", "aleatoric",
+        "outside",
     ]  # fmt: skip
     for row in rows:
         total, known = float(row["entropy"]), float(row["aleatoric"])
@@ -130,6 +132,17 @@ def test_classes_come_with_their_probabilities(classification, tmp_path):
         assert sum(both) == pytest.approx(1, abs=1e-5)
         assert float(row["probability"]) == max(both)
         assert row["prediction"] == ("good" if both[1] > both[0] else "bad")
+
+
+def test_rows_outside_the_training_data_are_said(regression, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("size,town,sold,new\n50,Ulm,2024-01-05,true\n0,Ulm,2024-01-05,true\n")
+    ran = run("predict", regression.model, new)
+    assert "1 of 2 rows lie outside the training data" in ran.err
+    assert "'size' by up to" in ran.err
+    far, near = (float(row["outside"]) for row in csv.DictReader(ran.out.splitlines()))
+    assert far > 5
+    assert near == 0
 
 
 FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+49 151", "-1+2", "-1.5", "+2", "fine", ""]

@@ -48,12 +48,15 @@ def classifier():
     return ScaleMixClassifier(**QUICK).fit(X, NAMES)
 
 
-# Targets of the checks are small whole numbers, and may well be counts.
-MAY_BE_COUNTS = pytest.mark.filterwarnings("ignore::scalemix.InputWarning")
+# Targets of the checks are small whole numbers, which may well be counts, and other rows are
+# predicted than were fitted.
+AS_CHECKS_ARE = pytest.mark.filterwarnings(
+    "ignore::scalemix.InputWarning", "ignore::scalemix.RangeWarning"
+)
 
 
 # The conventions do not depend on the engine; each estimator is checked with another.
-@MAY_BE_COUNTS
+@AS_CHECKS_ARE
 @pytest.mark.parametrize(
     "estimator",
     [
@@ -71,7 +74,7 @@ def test_scikit_learn_checks_pass(estimator):
     assert failed == set(EXPECTED)
 
 
-@MAY_BE_COUNTS
+@AS_CHECKS_ARE
 @pytest.mark.parametrize("kind", [ScaleMixRegressor, ScaleMixClassifier])
 def test_weights_are_repetitions_where_rows_have_no_noise_of_their_own(kind, float64):
     estimator = kind(

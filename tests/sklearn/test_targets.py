@@ -101,3 +101,14 @@ def test_weights_of_classes_are_weights_of_their_rows():
     np.testing.assert_array_equal(weighted.predict_proba(X), shares)
     plain = ScaleMixClassifier(**QUICK).fit(X, y)
     assert (shares[:, 1] - plain.predict_proba(X)[:, 1]).mean() > 0.02
+
+
+def test_rows_outside_the_training_data_are_said_with_their_columns():
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fitted = ScaleMixRegressor(**QUICK | {"max_steps": 20}).fit(frame, X[:, 0])
+    far = frame.assign(b=frame["b"] + 100)
+    with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie outside .*'b' by up to"):
+        fitted.predict(far)
+    assert (fitted.ranges_.outside(far.to_numpy()).by_row > 5).all()
+    # None of its own, and none after a round trip.
+    pickle.loads(pickle.dumps(fitted)).predict(frame)

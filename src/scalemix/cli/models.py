@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.cli.settings import as_option
+from scalemix.data.ranges import Outside, Ranges
 from scalemix.data.values import is_finite, is_whole
 from scalemix.fitting.kinds import SettingError
 from scalemix.tables import Columns, Encoded, InputError, Table
+from scalemix.tables.inputs import Numeric
 
 if TYPE_CHECKING:
     from scalemix.posterior.posterior import Posterior
@@ -91,12 +93,20 @@ class TableModel:
     """How good predictions of the held-out rows are; empty if no rows were held out."""
     plausibility: tuple[float, ...] = ()
     """What calibrates conformal intervals or sets (`scalemix.posterior.conformal`)."""
+    ranges: Ranges | None = None
+    """What the numbers of the training rows lie between; files from before say nothing of it."""
 
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table, or an `InputError` that names a cell of it."""
         encoded = self.columns.encode(table)
         self.columns.refuse_far(table, encoded.x, self.posterior.scaling)
         return encoded
+
+    def outside(self, x: np.ndarray) -> Outside | None:
+        """How far the numbers of rows lie outside those of training, as far as it is known."""
+        if self.ranges is None:
+            return None
+        return self.ranges.outside(x[:, number_places(self.columns)])
 
     def save(self, path: Path) -> None:
         """Write the model to one file, whole or not at all."""
@@ -106,6 +116,7 @@ class TableModel:
             "settings": self.settings,
             "figures": self.figures,
             "plausibility": list(self.plausibility),
+            "ranges": None if self.ranges is None else self.ranges.to_json(),
         }
         self.posterior.save(path, metadata={ENTRY: entry})
 
@@ -126,6 +137,11 @@ class TableModel:
                 f"how good the model is. Give other rows, or fit with --holdout."
             )
         return table.take(held), f"{len(held):,} held-out rows of {table.path.name}"
+
+
+def number_places(columns: Columns) -> list[int]:
+    """Which inputs of the network are the numbers and dates of the table, as they are."""
+    return [columns.groups[c.name][0] for c in columns.inputs if isinstance(c, Numeric)]
 
 
 @contextlib.contextmanager
@@ -188,7 +204,7 @@ def _check_ends(path: Path, fitted: TableModel) -> None:
 
 def parse_entry(
     path: Path, metadata: dict[str, Any]
-) -> tuple[Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...]]:
+) -> tuple[Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...], Ranges | None]:
     """What a file says about the table behind it, or an `InputError`."""
     if ENTRY not in metadata:
         raise InputError(
@@ -206,6 +222,7 @@ def parse_entry(
             settings,
             _read_figures(figures),
             _read_plausibility(entry.get("plausibility", [])),
+            None if entry.get("ranges") is None else Ranges.from_json(entry["ranges"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         said = " ".join(str(error).split())[:200]

@@ -61,7 +61,9 @@ def predict(
     the most probable one, its probability, the probabilities of all, and their entropy in nats.
     How sure it is comes in two parts: epistemic, from not knowing the network, which more data
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
-    their squares add up to that of the standard deviation.
+    their squares add up to that of the standard deviation. `outside` is zero for a row like those
+    of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
+    as any training row.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     if not 0 < interval < 1:
@@ -151,7 +153,10 @@ def _predictions(
     x, remarks = fitted.encode(table)
     for remark in remarks:
         terminal.note(remark)
-    predictive = fitted.posterior.predict(x)
+    predictive, outside = fitted.posterior.predict(x), fitted.outside(x)
+    far: Cells = {} if outside is None else {"outside": outside.by_row.tolist()}
+    if outside is not None and (said := outside.in_words()):
+        terminal.note(said)
     mean, classes = predictive.mean, fitted.columns.target.classes
     calibrated = _calibrated(fitted) if conformal else None
     if classes is not None:
@@ -169,7 +174,7 @@ def _predictions(
                 SEPARATOR.join(c for c, is_in in zip(classes, row, strict=True) if is_in)
                 for row in sets.tolist()
             ]
-        return cells
+        return cells | far
     if calibrated is None:
         lower, upper = predictive.interval(probability)
     else:
@@ -186,6 +191,7 @@ def _predictions(
         "upper": upper.tolist(),
         "epistemic": predictive.epistemic.tolist(),
         "aleatoric": predictive.aleatoric.tolist(),
+        **far,
     }
 
 

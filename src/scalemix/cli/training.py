@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.cli.console import Terminal
-from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix.cli.models import Source, TableModel, as_input_errors, number_places
 from scalemix.cli.settings import as_option
+from scalemix.data.ranges import find_ranges
 from scalemix.data.scaling import find_scaling
 from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
@@ -75,7 +76,10 @@ def train(
             conformal = calibrate(posterior.predict(x[apart]), y[apart])
         plausibility = conformal.plausibility.tolist()
     settings = recipe.settings(len(rows))
-    return TableModel(posterior, columns, source, settings, figures, tuple(plausibility))
+    places, ranges = number_places(columns), None
+    if places:
+        ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
+    return TableModel(posterior, columns, source, settings, figures, tuple(plausibility), ranges)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scalemix.data.bins import check_bins, find_edges, ramps
+from scalemix.data.ranges import Ranges, find_ranges, warn_outside
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
 from scalemix.fitting.settings import Task, settings_of
@@ -33,6 +34,7 @@ class ScaleMixEstimator(BaseEstimator):
     bin_edges_: tuple[tuple[float, ...], ...]
     trials_: tuple[Trial, ...]
     conformal_: Conformal | None
+    ranges_: Ranges
     n_features_in_: int
 
     def __init__(
@@ -105,6 +107,9 @@ class ScaleMixEstimator(BaseEstimator):
         kept, apart = rows_apart(self.calibration, len(x), weight, np.random.default_rng(seed))
         (x, to_calibrate), (y, outcomes) = (x[kept], x[apart]), (y[kept], y[apart])
         weight = None if weight is None else weight[kept]
+        counted = x if weight is None else x[weight > 0]
+        names = getattr(self, "feature_names_in_", [f"column {i}" for i in range(x.shape[1])])
+        self.ranges_ = find_ranges(counted, list(names))
         self.bin_edges_ = tuple(
             () if self.bins is None else find_edges(column, self.bins, weight) for column in x.T
         )
@@ -143,7 +148,9 @@ class ScaleMixEstimator(BaseEstimator):
         """
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
-        return self._encode(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+        x = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        warn_outside(self.ranges_, x)
+        return self._encode(x)
 
     def _encode(self, x: np.ndarray) -> np.ndarray:
         binned = [ramps(column, edges) for column, edges in zip(x.T, self.bin_edges_, strict=True)]

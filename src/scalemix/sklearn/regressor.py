@@ -101,6 +101,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         How many hidden layers are on, a mean over the members.
     conformal_ : scalemix.posterior.conformal.Conformal or None
         What rows that were kept apart say of conformal intervals or sets; `None` without such rows.
+    ranges_ : Ranges
+        What the training data lie between. Rows far outside are said in a
+        `scalemix.RangeWarning`, and `ranges_.outside(X).by_row` has how far each row is.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
