@@ -8,6 +8,8 @@ from sklearn.base import clone
 
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 
+# Somewhat outside the range of 30 rows lie many that are drawn like them.
+pytestmark = pytest.mark.filterwarnings("ignore::scalemix.RangeWarning")
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 Y = X[:, 0] + 0.3 * RNG.normal(size=60)
