@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers benchmark-conformal clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers benchmark-conformal benchmark-holes clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -59,6 +59,9 @@ benchmark-conformal: $(STAMP)
 	$(PYTHON) -m venv .venv-mapie
 	.venv-mapie/bin/python -m pip install --quiet --disable-pip-version-check mapie==1.6.0
 	$(BIN)/python benchmarks/conformal.py --peer-python .venv-mapie/bin/python
+
+benchmark-holes: $(STAMP)
+	$(BIN)/python benchmarks/holes.py
 
 .venv-peer/.installed: constraints.txt
 	$(PYTHON) -m venv .venv-peer
