@@ -20,13 +20,23 @@ from scalemix.sklearn import ScaleMixRegressor
 FILE = RESULTS / "holes.json"
 # Fewer members and steps than by default, so that it takes minutes. No more rows than this.
 SETTINGS = {"num_members": 4, "max_steps": 3000, "temperature": 0.3, "noise_floor": 0.1}
-MOST_ROWS, LEAST_VALUES = 1500, 8
+MOST_ROWS = 1500
+# Columns of few values cannot be cut into three parts of about the same size.
+LEAST_CUT, MOST_CUT = 0.15, 0.5
+
+
+def cut(column) -> dict[str, np.ndarray]:
+    """The rows in the middle third and in the upper third, as far as ties allow."""
+    first, second = np.quantile(column, [1 / 3, 2 / 3])
+    return {"hole": (column > first) & (column <= second), "end": column > second}
 
 
 def choose_column(x, y) -> int:
     """The column that goes with the target most closely, of those that can be cut in three."""
     strength = [
-        abs(spearmanr(column, y).statistic) if len(np.unique(column)) >= LEAST_VALUES else 0.0
+        abs(spearmanr(column, y).statistic)
+        if all(LEAST_CUT < rows.mean() < MOST_CUT for rows in cut(column).values())
+        else 0.0
         for column in x.T
     ]
     return int(np.argmax(strength))
@@ -38,22 +48,17 @@ def measure(name: str) -> dict:
     some = rng.permutation(len(data.y))[:MOST_ROWS]
     x, y = data.x[some], data.y[some]
     column = choose_column(x, y)
-    first, second = np.quantile(x[:, column], [1 / 3, 2 / 3])
-    cuts = {
-        "hole": (x[:, column] > first) & (x[:, column] <= second),
-        "end": x[:, column] > second,
-        "random": rng.permutation(len(y)) < len(y) // 3,
-    }
+    cuts = cut(x[:, column]) | {"random": rng.permutation(len(y)) < len(y) // 3}
     models = {
-        cut: ScaleMixRegressor(random_state=0, **SETTINGS).fit(x[~rows], y[~rows])
-        for cut, rows in cuts.items()
+        part: ScaleMixRegressor(random_state=0, **SETTINGS).fit(x[~rows], y[~rows])
+        for part, rows in cuts.items()
     }
     results: dict = {"rows": len(y), "column": data.feature_names[column]}
-    for cut in ("hole", "end"):
+    for part in ("hole", "end"):
         # The random fit left these out too, and has seen others like them.
-        rows = np.flatnonzero(cuts[cut] & cuts["random"])
+        rows = np.flatnonzero(cuts[part] & cuts["random"])
         found = {}
-        for fit in (cut, "random"):
+        for fit in (part, "random"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", sx.RangeWarning)
                 predictive = models[fit].predict_dist(x[rows])
@@ -63,10 +68,10 @@ def measure(name: str) -> dict:
                 "width": float(np.mean(upper - lower)),
                 "coverage": float(np.mean((lower <= y[rows]) & (y[rows] <= upper))),
             }
-        outside = models[cut].ranges_.outside(x[rows]).by_row
-        spread = models[cut].posterior_.predict(models[cut]._encode(x[rows])).epistemic
+        outside = models[part].ranges_.outside(x[rows]).by_row
+        spread = models[part].posterior_.predict(models[part]._encode(x[rows])).epistemic
         rank = float(spearmanr(outside, spread).statistic) if np.ptp(outside) else None
-        results[cut] = {"unseen": found[cut], "seen": found["random"], "rank_correlation": rank}
+        results[part] = {"unseen": found[part], "seen": found["random"], "rank_correlation": rank}
     return results
 
 
@@ -77,11 +82,11 @@ def main() -> None:
     FILE.write_text(json.dumps(results, indent=1) + "\n")
     rows = []
     for name, found in results["sets"].items():
-        for cut in ("hole", "end"):
-            unseen, seen = found[cut]["unseen"], found[cut]["seen"]
-            rank = found[cut]["rank_correlation"]
+        for part in ("hole", "end"):
+            unseen, seen = found[part]["unseen"], found[part]["seen"]
+            rank = found[part]["rank_correlation"]
             rows.append((
-                f"{name}, {cut} in {found['column']}",
+                f"{name}, {part} in {found['column']}",
                 f"{unseen['epistemic'] / seen['epistemic']:.2f}",
                 f"{unseen['width'] / seen['width']:.2f}",
                 f"{unseen['coverage']:.0%}",

@@ -2,13 +2,19 @@
 
 import math
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.data.scaling import UNSCALED
 from scalemix.networks import MLP
+from scalemix.posterior import statistics
 from scalemix.posterior.conformal import Conformal, calibrate
+from scalemix.posterior.history import History
+from scalemix.posterior.networks import OneNetwork
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
@@ -42,13 +48,10 @@ def test_intervals_cover_what_they_say(likelihood):
     post = fitted(likelihood, np.arange(60) % 3)
     predictive = post.predict(NEW, num_draws=8)
     # What a calibration finds of each row by itself, to be split without predicting anew.
-    plausibility = np.array(
-        predictive._stream(sx.posterior.statistics.tail, predictive._targets(y))[0]
-    )
+    (found,) = predictive._stream(statistics.tail, predictive._targets(y))
 
     def covered(calibrated, new):
-        least = Conformal(np.sort(plausibility[calibrated]))._least(0.8)
-        return plausibility[new] >= least
+        return found[new] >= Conformal(np.sort(found[calibrated]))._least(0.8)
 
     mean, expected, error = mean_coverage(covered, 0.8)
     assert expected == 0.8
@@ -57,15 +60,34 @@ def test_intervals_cover_what_they_say(likelihood):
     if not likelihood.discrete:
         assert mean < expected + 4 * error
     # The interval holds just the targets that are as plausible.
-    conformal = calibrate(predictive, y)
-    np.testing.assert_array_equal(conformal.plausibility, np.sort(plausibility))
+    conformal = Conformal(np.sort(found))
     lower, upper = conformal.interval(predictive, 0.8)
     inside = (lower <= y) & (y <= upper)
     slack = 1e-3 * (upper - lower)
     near = np.minimum(np.abs(y - lower), np.abs(y - upper)) < slack
-    wanted = plausibility >= conformal._least(0.8)
+    wanted = found >= conformal._least(0.8)
     assert (inside == wanted)[~near | likelihood.discrete].all()
     assert inside.mean() >= 0.8 - 2 / NUM
+
+
+def test_the_narrower_of_two_measures_is_chosen_by_rows_that_calibrate_nothing():
+    # A network whose first input says the noise: it is so in one case, and not at all in the other.
+    network = eqx.nn.Linear(2, 2, use_bias=False, key=KEY)
+    network = eqx.tree_at(lambda n: n.weight, network, jnp.array([[0.0, 1.0], [2.0, 0.0]]))
+    noisy = sx.likelihoods.Gaussian(per_input=True)
+    model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), noisy)
+    history = History(np.zeros(1), np.zeros(1), np.zeros(1))
+    predictive = sx.Posterior(OneNetwork(model), UNSCALED, history, KEY).predict(NEW)
+    right = predictive.mean + predictive.std * RNG.normal(size=NUM)
+    wrong = predictive.mean + RNG.normal(size=NUM)
+    for y, by_error in ((right, False), (wrong, True)):
+        conformal = calibrate(predictive, y)
+        assert conformal.by_error == by_error
+        assert len(conformal.plausibility) == NUM - -(-NUM // 3)
+        lower, upper = conformal.interval(predictive, 0.9)
+        # Those that chose and those that calibrated, together.
+        assert 0.85 < np.mean((lower <= y) & (y <= upper)) < 0.95
+    np.testing.assert_allclose(upper - lower, (upper - lower)[0])
 
 
 def test_sets_hold_the_class_and_are_never_empty():
@@ -104,7 +126,7 @@ def test_each_of_several_targets_is_calibrated_by_itself():
     y = np.stack([NEW[:, 0], 30 * NEW[:, 1]], axis=1)
     predictive = post.predict(NEW, num_draws=8)
     lower, upper = calibrate(predictive, y).interval(predictive, 0.9)
-    np.testing.assert_allclose(np.mean((lower <= y) & (y <= upper), axis=0), 0.9, atol=3 / NUM)
+    np.testing.assert_allclose(np.mean((lower <= y) & (y <= upper), axis=0), 0.9, atol=0.04)
 
 
 def test_times_that_go_on_are_refused():

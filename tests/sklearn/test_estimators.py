@@ -90,6 +90,7 @@ def test_weights_are_repetitions_where_rows_have_no_noise_of_their_own(kind, flo
     checks[0](estimator)
 
 
+@AS_CHECKS_ARE
 def test_few_rows_with_a_weight_are_as_good_as_few_rows():
     weight = np.zeros(300)
     weight[::25] = 1.0
@@ -101,6 +102,7 @@ def test_few_rows_with_a_weight_are_as_good_as_few_rows():
     np.testing.assert_array_equal(fitted.predict(x), alone.predict(x))
 
 
+@AS_CHECKS_ARE
 def test_columns_far_from_zero_keep_their_digits(regressor):
     far = X + np.array([1e8, -1e10, 1.7e9])
     shifted = clone(regressor).fit(far, Y)

@@ -93,6 +93,8 @@ class TableModel:
     """How good predictions of the held-out rows are; empty if no rows were held out."""
     plausibility: tuple[float, ...] = ()
     """What calibrates conformal intervals or sets (`scalemix.posterior.conformal`)."""
+    by_error: bool = False
+    """Whether that is the distance of targets from the mean, below zero."""
     ranges: Ranges | None = None
     """What the numbers of the training rows lie between; files from before say nothing of it."""
 
@@ -116,6 +118,7 @@ class TableModel:
             "settings": self.settings,
             "figures": self.figures,
             "plausibility": list(self.plausibility),
+            "by_error": self.by_error,
             "ranges": None if self.ranges is None else self.ranges.to_json(),
         }
         self.posterior.save(path, metadata={ENTRY: entry})
@@ -202,9 +205,13 @@ def _check_ends(path: Path, fitted: TableModel) -> None:
         raise InputError(f"{path}: its classes are not those of its network.")
 
 
-def parse_entry(
-    path: Path, metadata: dict[str, Any]
-) -> tuple[Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...], Ranges | None]:
+Entry = tuple[
+    Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...], bool, Ranges | None
+]
+"""What a `TableModel` has besides its posterior."""
+
+
+def parse_entry(path: Path, metadata: dict[str, Any]) -> Entry:
     """What a file says about the table behind it, or an `InputError`."""
     if ENTRY not in metadata:
         raise InputError(
@@ -221,7 +228,7 @@ def parse_entry(
             Source.from_json(entry["source"]),
             settings,
             _read_figures(figures),
-            _read_plausibility(entry.get("plausibility", [])),
+            *_read_calibration(entry.get("plausibility", []), entry.get("by_error", False)),
             None if entry.get("ranges") is None else Ranges.from_json(entry["ranges"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -239,11 +246,14 @@ def _read_figures(said: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in said.items() if name in MEASURES}
 
 
-def _read_plausibility(said: Any) -> tuple[float, ...]:
-    """Probabilities in rising order; a file from before there were any has none."""
-    values = tuple(said)
-    if not all(is_finite(value) and 0 <= value <= 1 for value in values) or [*values] != sorted(
-        values
+def _read_calibration(plausibility: Any, by_error: Any) -> tuple[tuple[float, ...], bool]:
+    """Probabilities, or errors below zero, in rising order; files from before have none."""
+    values = list(plausibility)
+    most = 0.0 if by_error else 1.0
+    if (
+        not isinstance(by_error, bool)
+        or not all(is_finite(value) and value <= most for value in values)
+        or values != sorted(values)
     ):
         raise ValueError("its calibration is none")
-    return tuple(map(float, values))
+    return tuple(map(float, values)), by_error

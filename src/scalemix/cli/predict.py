@@ -202,4 +202,4 @@ def _calibrated(fitted: TableModel) -> "Conformal":
         raise InputError(
             "--conformal needs rows that the fit has not seen: fit with --calibration 0.2."
         )
-    return Conformal(np.array(fitted.plausibility))
+    return Conformal(np.array(fitted.plausibility), np.array(fitted.by_error))

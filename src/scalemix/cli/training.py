@@ -70,16 +70,21 @@ def train(
     if len(held):
         predictive = posterior.predict(x[held])
         figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    plausibility, apart = [], source.calibrated()
+    calibration, apart = {}, source.calibrated()
     if len(apart):
         with as_input_errors():
             conformal = calibrate(posterior.predict(x[apart]), y[apart])
-        plausibility = conformal.plausibility.tolist()
+        calibration = {
+            "plausibility": tuple(conformal.plausibility.tolist()),
+            "by_error": bool(conformal.by_error),
+        }
     settings = recipe.settings(len(rows))
     places, ranges = number_places(columns), None
     if places:
         ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
-    return TableModel(posterior, columns, source, settings, figures, tuple(plausibility), ranges)
+    return TableModel(
+        posterior, columns, source, settings, figures, ranges=ranges, **calibration
+    )  # fmt: skip
 
 
 @contextlib.contextmanager
