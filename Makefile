@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers benchmark-conformal benchmark-holes clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -55,6 +55,14 @@ benchmark-mcmc: $(STAMP) .venv-peer/.installed
 benchmark-peers: $(STAMP) .venv-peer/.installed
 	$(BIN)/python benchmarks/uci_peers.py --peer-python .venv-peer/bin/python
 
+benchmark-conformal: $(STAMP)
+	$(PYTHON) -m venv .venv-mapie
+	.venv-mapie/bin/python -m pip install --quiet --disable-pip-version-check mapie==1.6.0
+	$(BIN)/python benchmarks/conformal.py --peer-python .venv-mapie/bin/python
+
+benchmark-holes: $(STAMP)
+	$(BIN)/python benchmarks/holes.py
+
 .venv-peer/.installed: constraints.txt
 	$(PYTHON) -m venv .venv-peer
 	grep -E '^(jax|jaxlib|numpy|optax|scikit-learn|scipy)==' constraints.txt > .venv-peer/constraints.txt
@@ -70,5 +78,5 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $(STAMP)
 
 clean:
-	rm -rf .venv .venv-peer .pytest_cache .ruff_cache .hypothesis dist build out
+	rm -rf .venv .venv-peer .venv-mapie .pytest_cache .ruff_cache .hypothesis dist build out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

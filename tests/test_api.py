@@ -79,5 +79,5 @@ def test_the_version_is_the_one_that_is_installed():
 
 def test_warnings_can_be_filtered_by_name():
     names = [name for name in scalemix.__all__ if name.endswith("Warning")]
-    assert len(names) == 4
+    assert len(names) == 5
     assert all(issubclass(getattr(scalemix, name), UserWarning) for name in names)

@@ -32,6 +32,7 @@ __all__ = [  # noqa: F405
     "PathRule",
     "Posterior",
     "Predictive",
+    "RangeWarning",
     "Rayleigh",
     "ResumeWarning",
     "Stacked",

@@ -2,6 +2,7 @@
 
 from scalemix import bases, data, likelihoods, metrics, mixtures, networks
 from scalemix.data.preparation import InputWarning
+from scalemix.data.ranges import RangeWarning
 from scalemix.fitting.candidates import Candidate, default_candidates
 from scalemix.fitting.from_batches import fit_batches
 from scalemix.fitting.front_door import fit, fit_many
@@ -56,6 +57,7 @@ __all__ = [
     "PathRule",
     "Posterior",
     "Predictive",
+    "RangeWarning",
     "Rayleigh",
     "ResumeWarning",
     "Stacked",

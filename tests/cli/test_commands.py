@@ -96,8 +96,13 @@ def test_predictions_come_in_order_as_csv_parquet_and_json(regression, tmp_path)
     assert [row["town"] for row in rows] == [
         cell or "" for cell in read_table(data).columns["town"]
     ]
-    assert list(rows[0]) == ["town", "prediction", "std", "lower", "upper"]
+    assert list(rows[0]) == [
+        "town", "prediction", "std", "lower", "upper", "epistemic", "aleatoric", "outside",
+    ]  # fmt: skip
+    assert all(0 <= float(row["outside"]) < 0.5 for row in rows)
     for row in rows:
+        parts = float(row["epistemic"]) ** 2 + float(row["aleatoric"]) ** 2
+        assert parts == pytest.approx(float(row["std"]) ** 2, rel=1e-4)
         assert float(row["lower"]) < float(row["prediction"]) < float(row["upper"])
     assert run("predict", regression.model, data, "-o", tmp_path / "out.parquet").code == 0
     table = parquet.read_table(tmp_path / "out.parquet").to_pydict()
@@ -115,12 +120,29 @@ def test_classes_come_with_their_probabilities(classification, tmp_path):
     output = tmp_path / "out.csv"
     assert run("predict", classification.model, classification.data, "-o", output).code == 0
     rows = list(csv.DictReader(output.read_text(encoding="utf-8").splitlines()))
-    assert list(rows[0]) == ["prediction", "probability", "p(bad)", "p(good)"]
+    assert list(rows[0]) == [
+        "prediction", "probability", "p(bad)", "p(good)", "entropy", "epistemic", "aleatoric",
+        "outside",
+    ]  # fmt: skip
     for row in rows:
+        total, known = float(row["entropy"]), float(row["aleatoric"])
+        assert total == pytest.approx(known + float(row["epistemic"]), abs=1e-5)
+        assert 0 <= known <= total <= np.log(2) + 1e-6
         both = float(row["p(bad)"]), float(row["p(good)"])
         assert sum(both) == pytest.approx(1, abs=1e-5)
         assert float(row["probability"]) == max(both)
         assert row["prediction"] == ("good" if both[1] > both[0] else "bad")
+
+
+def test_rows_outside_the_training_data_are_said(regression, tmp_path):
+    new = tmp_path / "new.csv"
+    new.write_text("size,town,sold,new\n50,Ulm,2024-01-05,true\n0,Ulm,2024-01-05,true\n")
+    ran = run("predict", regression.model, new)
+    assert "1 of 2 rows lie outside the training data" in ran.err
+    assert "'size' by up to" in ran.err
+    far, near = (float(row["outside"]) for row in csv.DictReader(ran.out.splitlines()))
+    assert far > 5
+    assert near == 0
 
 
 FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+49 151", "-1+2", "-1.5", "+2", "fine", ""]
@@ -248,13 +270,15 @@ def test_settings_reach_the_recipe_as_they_are_written(tmp_path, monkeypatch):
     assert "enough" in run(*fit).err
     recipe = Recipe()
     assert given == {name: getattr(recipe, name) for name in settings_of(Recipe)}
-    run(*fit, "--task", "regression", "--prior", "ard", "--mixture", "gamma", "--inference",
-        "noise", "--mixture-parameter", "shape=3", "--mixture-parameter", "rate=0.5", "--hidden",
-        "7,6", "--no-residual", "--members", "3", "--trial-members", "2", "--steps", "9",
+    run(*fit, "--task", "regression", "--target-kind", "time", "--prior", "ard",
+        "--mixture", "gamma", "--inference", "noise", "--mixture-parameter", "shape=3",
+        "--mixture-parameter", "rate=0.5", "--hidden", "7,6",
+        "--no-residual", "--members", "3", "--trial-members", "2", "--steps", "9",
         "--batch-size", "5", "--learning-rate", "0.1", "--temperature", "0.5", "--noise-floor",
         "0.2", "--objective", "lower_bound", "--draws", "4", "--sampler", "nuts")  # fmt: skip
     assert given == {
-        "task": "regression", "prior": "ard", "mixture": "gamma", "inference": "noise",
+        "task": "regression", "target": "time", "prior": "ard", "mixture": "gamma",
+        "inference": "noise",
         "mixture_parameters": {"shape": 3.0, "rate": 0.5}, "hidden": (7, 6), "residual": False,
         "num_members": 3, "num_trial_members": 2, "max_steps": 9, "batch_size": 5,
         "learning_rate": 0.1, "temperature": 0.5, "noise_floor": 0.2, "objective": "lower_bound",

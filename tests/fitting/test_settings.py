@@ -12,6 +12,7 @@ from scalemix.fitting.recipes import Recipe
 from scalemix.fitting.settings import (
     MIXTURE_NAMES,
     PRIOR_NAMES,
+    TARGET_NAMES,
     Objective,
     RecipeSettings,
     Sampler,
@@ -20,12 +21,15 @@ from scalemix.fitting.settings import (
 from scalemix.inference.chains.mcmc import SamplerName
 from scalemix.inference.training.noise import ObjectiveName
 from scalemix.inference.training.objectives import OBJECTIVES
+from scalemix.likelihoods import TARGETS
+from scalemix.tables.targets import NUMBERS
 from tests.fitting.settings_docs import documented, parameters_of
 
 
 def test_every_name_stands_for_something():
     assert tuple(PRIORS) == PRIOR_NAMES
     assert tuple(MIXTURES) == MIXTURE_NAMES
+    assert tuple(TARGETS) == tuple(NUMBERS) == TARGET_NAMES
     assert get_args(Objective) == get_args(ObjectiveName)
     assert set(get_args(Objective)) == set(OBJECTIVES)
     assert set(get_args(Sampler)) == set(get_args(SamplerName))

@@ -115,6 +115,9 @@ def test_kinds_of_targets_have_names():
         prepare(model(likelihood), RNG.normal(size=(50, 2)), y, None, True)
     assert lk.suggest_target([0, 1, 1]) == "real"
     assert lk.suggest_target([]) == "real"
+    # Whole numbers far from zero lose nothing as real ones, and prices are no counts.
+    assert lk.suggest_target(RNG.poisson(100.0, 50)) == "real"
+    assert lk.suggest_target([90_000, 250_000, 1_100_000]) == "positive"
     assert lk.TARGETS.keys() == {*samples, "time"}
     assert lk.for_target("time").innermost == lk.Weibull()
     with pytest.raises(ValueError, match=r"no kind of target 'money'. There are: 'real', any"):

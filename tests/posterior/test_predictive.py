@@ -92,6 +92,32 @@ def test_quantiles_are_those_of_the_mixture(posterior):
     lower, upper = predictive.interval(0.9)
     np.testing.assert_array_equal(lower, predictive.quantile(0.05))
     assert np.all(lower < upper)
+    np.testing.assert_array_equal(predictive.cdf(5.0), predictive.cdf(np.full(60, 5.0)))
+
+
+def test_several_levels_at_once_are_the_same_as_one_by_one(gaussian):
+    predictive, each = gaussian.predict(X, num_draws=DRAWS), twins(gaussian)
+    together = predictive.quantile([0.95, 0.05, 0.25, 0.75])
+    np.testing.assert_array_equal(together[1], predictive.quantile(0.05))
+    lower, upper = predictive.interval([0.5, 0.9])
+    np.testing.assert_array_equal(together, [upper[1], lower[1], lower[0], upper[0]])
+    above = predictive.exceedance([2.0, 5.0])
+    np.testing.assert_allclose(above[1], each.sf(5.0).mean(axis=0), atol=1e-4)
+    np.testing.assert_allclose(above[1], predictive.exceedance(5.0), rtol=1e-6)
+    assert above.shape == (2, 60)
+
+
+def test_samples_are_of_all_rows_together():
+    # Networks that differ by a constant: what they do not know they share over all rows.
+    places = np.array([-1.0, 0.0, 2.0, 5.0])
+    networks, _ = ensemble_of(places)
+    scaling = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
+    history = History(np.zeros((4, 1)), np.zeros((4, 1)), np.zeros((4, 1)))
+    predictive = sx.Posterior(networks, scaling, history, KEY).predict(np.zeros((2, 1)))
+    samples = predictive.sample(jax.random.key(1), 4000)
+    # A covariance of so many pairs has this standard error, or less.
+    error = np.sqrt(2) * (places.var() + 1) / np.sqrt(4000)
+    assert abs(np.cov(samples.T)[0, 1] - places.var()) < 4 * error
 
 
 def test_a_quantile_between_modes_far_apart_is_where_the_gap_begins():
@@ -265,6 +291,11 @@ def test_classes():
         predictive.log_prob(labels), np.log(predictive.mean[np.arange(60), labels]), rtol=1e-3
     )
     assert sx.metrics.accuracy(labels, predictive.mean) > 0.8
+    shares = np.asarray(jax.nn.softmax(components(posterior), axis=-1))
+    entropies = st.entropy(shares, axis=-1).mean(axis=0)
+    np.testing.assert_allclose(predictive.entropy, st.entropy(predictive.mean, axis=1), rtol=1e-3)
+    known = predictive.entropy - predictive.mutual_information
+    np.testing.assert_allclose(known, entropies, rtol=1e-3, atol=1e-5)
     assert set(np.unique(predictive.sample(KEY, 5))) <= {0, 1, 2}
     with pytest.raises(ValueError, match="no quantiles"):
         predictive.interval(0.9)
@@ -282,6 +313,9 @@ def test_two_classes():
         rtol=1e-3,
         atol=1e-5,
     )
+    both = np.stack([1 - predictive.mean, predictive.mean], axis=1)
+    np.testing.assert_allclose(predictive.entropy, st.entropy(both, axis=1), rtol=1e-3, atol=1e-5)
+    assert (predictive.mutual_information >= 0).all()
 
 
 def test_bad_requests_are_refused(gaussian):
@@ -294,10 +328,13 @@ def test_bad_requests_are_refused(gaussian):
         (lambda: predictive.log_prob(np.stack([Y, Y], 1)), "one target a row"),
         (lambda: predictive.sample(0, 3), "key must be one PRNG key"),
         (lambda: predictive.sample(KEY, 0), "num must be at least 1"),
-        (lambda: predictive.quantile([0.1, 0.9]), "one number in"),
+        (lambda: predictive.quantile([[0.1, 0.9]]), r"one number in \(0, 1\), or a list"),
+        (lambda: predictive.exceedance([[1.0]]), "one number or a list of them"),
+        (lambda: predictive.exceedance(np.inf), "threshold is not finite"),
+        (lambda: predictive.entropy, "Only classes have an entropy here"),
         (lambda: predictive.log_prob(np.full(60, np.nan)), "y is not finite at row 0"),
         (lambda: predictive.quantile(1.0), r"one number in \(0, 1\)"),
-        (lambda: predictive.interval(90), r"must lie in \(0, 1\)"),
+        (lambda: predictive.interval(90), r"one number in \(0, 1\)"),
     ]:
         with pytest.raises(ValueError, match=reason):
             call()

@@ -1,5 +1,6 @@
 """`scalemix fit`."""
 
+import dataclasses
 import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,8 +14,11 @@ from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.settings import with_settings
 from scalemix.cli.training import build_recipe, train
 from scalemix.fitting.settings import Task
-from scalemix.tables import learn_columns, read_table
+from scalemix.tables import InputError, learn_columns, read_table
+from scalemix.tables.targets import without_missing
 
+# More rows than this calibrate no better.
+MOST_APART = 10_000
 TABLE, LONG = "The table", "Long runs"
 
 
@@ -31,10 +35,22 @@ def fit(
         Literal["auto", Task],
         typer.Option(help="Numbers or classes; auto looks at the target."),
     ] = "auto",
+    missing_target: Annotated[
+        Literal["error", "drop"],
+        typer.Option(help="Refuse rows without a target, or leave them out and say how many."),
+    ] = "error",
     holdout: Annotated[
         float,
         typer.Option(min=0, max=0.9, help="Share of rows held out, to measure predictions on."),
     ] = 0.1,
+    calibration: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of rows, up to 10,000, kept apart for `predict --conformal`.",
+        ),
+    ] = 0.0,
     categorical: Annotated[
         list[str] | None,
         typer.Option(
@@ -93,11 +109,21 @@ def fit(
     checkpoint = checkpoint or output.with_name(f"{output.name}.checkpoint")
     check_checkpoint(checkpoint, resume)
     table = read_table(data)
-    source = Source(data.name, table.digest, table.num_rows, holdout, seed)
+    drop = missing_target == "drop"
+    if drop:
+        table, num_missing = without_missing(table, target)
+        if num_missing:
+            terminal.note(f"{num_missing:,} rows have no target, and are left out")
+    num_apart = min(round(calibration * table.num_rows), MOST_APART)
+    source = Source(data.name, table.digest, table.num_rows, holdout, seed, num_apart)
+    if source.counts[0] < 1:
+        raise InputError(f"{data}: --holdout and --calibration together leave no rows to train on.")
     columns = learn_columns(
-        table, target, task=None if task == "auto" else task, categorical=categorical or (),
+        table, target, task=_find_task(task, settings["target"]), categorical=categorical or (),
         ignore=ignore or (), use=use or (), rows=source.split()[0], bins=bins,
     )  # fmt: skip
+    said = dataclasses.replace(columns.target, kind=settings["target"], drop_missing=drop)
+    columns = dataclasses.replace(columns, target=said)
     for line in (*table.remarks, *columns.describe()):
         terminal.note(line)
     recipe = build_recipe(columns.target.task, settings)
@@ -118,6 +144,17 @@ def fit(
         write(report, fitted, table, Terminal(quiet=True, as_json=as_json))
         terminal.note(f"report: {report}")
     _show(terminal, output, report, fitted)
+
+
+def _find_task(task: Literal["auto", Task], kind: str) -> Task | None:
+    """The task as far as options say it: kinds of targets other than real ones are numbers."""
+    if kind == "real":
+        return None if task == "auto" else task
+    if task == "classification":
+        raise InputError(
+            f"--target-kind {kind} is about numbers, and --task classification is not."
+        )
+    return "regression"
 
 
 def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableModel) -> None:

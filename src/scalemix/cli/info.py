@@ -34,9 +34,10 @@ def info(model: ModelFile, as_json: Json = False, debug: Debug = False) -> None:
     ]
     measured = []
     if ENTRY in summary.metadata:
-        columns, source, settings, figures = parse_entry(model, summary.metadata)
+        columns, source, settings, figures, *_ = parse_entry(model, summary.metadata)
         trained, held = source.counts
-        rows.append(("fitted to", f"{source.file}, {trained:,} rows; {held:,} held out"))
+        apart = f"; {source.num_calibrated:,} to calibrate" if source.num_calibrated else ""
+        rows.append(("fitted to", f"{source.file}, {trained:,} rows; {held:,} held out{apart}"))
         rows += [tuple(line.split(": ", 1)) for line in columns.describe()]
         rows.append(("settings", ", ".join(f"{n}={v}" for n, v in settings.items())))
         measured = [(MEASURES[n].label, MEASURES[n].show(v)) for n, v in figures.items()]

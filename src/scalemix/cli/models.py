@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.cli.settings import as_option
+from scalemix.data.ranges import Outside, Ranges
 from scalemix.data.values import is_finite, is_whole
 from scalemix.fitting.kinds import SettingError
 from scalemix.tables import Columns, Encoded, InputError, Table
+from scalemix.tables.inputs import Numeric
 
 if TYPE_CHECKING:
     from scalemix.posterior.posterior import Posterior
@@ -33,19 +35,30 @@ class Source:
     num_rows: int
     holdout: float
     seed: int
+    num_calibrated: int = 0
+    """How many rows calibrate conformal intervals: neither trained on nor held out."""
 
     @property
     def counts(self) -> tuple[int, int]:
         """How many rows there are to train on, and how many are held out."""
         num_held = round(self.holdout * self.num_rows)
         num_held = num_held if num_held >= LEAST_HELD_OUT else 0
-        return self.num_rows - num_held, num_held
+        return self.num_rows - num_held - self.num_calibrated, num_held
 
     def split(self) -> tuple[np.ndarray, np.ndarray]:
         """The rows to train on and those held out. The same seed gives the same rows."""
+        _, rows, held = self._parts()
+        return rows, held
+
+    def calibrated(self) -> np.ndarray:
+        """The rows that calibrate conformal intervals."""
+        return self._parts()[0]
+
+    def _parts(self) -> list[np.ndarray]:
         num_held = self.counts[1]
         order = np.random.default_rng(self.seed).permutation(self.num_rows)
-        return np.sort(order[num_held:]), np.sort(order[:num_held])
+        held, apart, rows = np.split(order, [num_held, num_held + self.num_calibrated])
+        return [np.sort(part) for part in (apart, rows, held)]
 
     @staticmethod
     def from_json(said: Any) -> "Source":
@@ -60,6 +73,9 @@ class Source:
             and 0 <= source.seed <= LARGEST_SEED
             and is_finite(source.holdout)
             and 0 <= source.holdout < 1
+            and is_whole(source.num_calibrated)
+            and source.num_calibrated >= 0
+            and source.counts[0] > 0
         ):
             raise ValueError("there is no such table")
         return source
@@ -75,12 +91,24 @@ class TableModel:
     settings: dict[str, Any]
     figures: dict[str, float]
     """How good predictions of the held-out rows are; empty if no rows were held out."""
+    plausibility: tuple[float, ...] = ()
+    """What calibrates conformal intervals or sets (`scalemix.posterior.conformal`)."""
+    by_error: bool = False
+    """Whether that is the distance of targets from the mean, below zero."""
+    ranges: Ranges | None = None
+    """What the numbers of the training rows lie between; files from before say nothing of it."""
 
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table, or an `InputError` that names a cell of it."""
         encoded = self.columns.encode(table)
         self.columns.refuse_far(table, encoded.x, self.posterior.scaling)
         return encoded
+
+    def outside(self, x: np.ndarray) -> Outside | None:
+        """How far the numbers of rows lie outside those of training, as far as it is known."""
+        if self.ranges is None:
+            return None
+        return self.ranges.outside(x[:, number_places(self.columns)])
 
     def save(self, path: Path) -> None:
         """Write the model to one file, whole or not at all."""
@@ -89,11 +117,15 @@ class TableModel:
             "source": dataclasses.asdict(self.source),
             "settings": self.settings,
             "figures": self.figures,
+            "plausibility": list(self.plausibility),
+            "by_error": self.by_error,
+            "ranges": None if self.ranges is None else self.ranges.to_json(),
         }
         self.posterior.save(path, metadata={ENTRY: entry})
 
     def unseen(self, table: Table) -> tuple[Table, str]:
         """The rows of a table that the model was not trained on, and what to call them."""
+        table = self.columns.target.rows_of(table)
         if table.digest != self.source.digest:
             return table, f"{table.num_rows:,} rows of {table.path.name}"
         if table.num_rows != self.source.num_rows:
@@ -108,6 +140,11 @@ class TableModel:
                 f"how good the model is. Give other rows, or fit with --holdout."
             )
         return table.take(held), f"{len(held):,} held-out rows of {table.path.name}"
+
+
+def number_places(columns: Columns) -> list[int]:
+    """Which inputs of the network are the numbers and dates of the table, as they are."""
+    return [columns.groups[c.name][0] for c in columns.inputs if isinstance(c, Numeric)]
 
 
 @contextlib.contextmanager
@@ -168,9 +205,13 @@ def _check_ends(path: Path, fitted: TableModel) -> None:
         raise InputError(f"{path}: its classes are not those of its network.")
 
 
-def parse_entry(
-    path: Path, metadata: dict[str, Any]
-) -> tuple[Columns, Source, dict[str, Any], dict[str, float]]:
+Entry = tuple[
+    Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...], bool, Ranges | None
+]
+"""What a `TableModel` has besides its posterior."""
+
+
+def parse_entry(path: Path, metadata: dict[str, Any]) -> Entry:
     """What a file says about the table behind it, or an `InputError`."""
     if ENTRY not in metadata:
         raise InputError(
@@ -187,6 +228,8 @@ def parse_entry(
             Source.from_json(entry["source"]),
             settings,
             _read_figures(figures),
+            *_read_calibration(entry.get("plausibility", []), entry.get("by_error", False)),
+            None if entry.get("ranges") is None else Ranges.from_json(entry["ranges"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         said = " ".join(str(error).split())[:200]
@@ -201,3 +244,16 @@ def _read_figures(said: dict[str, Any]) -> dict[str, float]:
         if not is_finite(value):
             raise ValueError(f"its {name[:40]!r} is no number")
     return {name: float(value) for name, value in said.items() if name in MEASURES}
+
+
+def _read_calibration(plausibility: Any, by_error: Any) -> tuple[tuple[float, ...], bool]:
+    """Probabilities, or errors below zero, in rising order; files from before have none."""
+    values = list(plausibility)
+    most = 0.0 if by_error else 1.0
+    if (
+        not isinstance(by_error, bool)
+        or not all(is_finite(value) and value <= most for value in values)
+        or values != sorted(values)
+    ):
+        raise ValueError("its calibration is none")
+    return tuple(map(float, values)), by_error

@@ -41,7 +41,8 @@ def prune(
 ) -> None:
     """Remove the units and layers that the prior switched off, and save the smaller model.
 
-    The new file has no figures: `scalemix evaluate` measures it on a table.
+    The new file has no figures: `scalemix evaluate` measures it on a table. Nor is it calibrated
+    for `predict --conformal`.
     """
     # Help comes without JAX.
     from scalemix.posterior.pruning.prune import MUCH
@@ -60,7 +61,7 @@ def prune(
         # A remark below says the same, by the names of options.
         warnings.simplefilter("ignore", UserWarning)
         pruned = fitted.posterior.prune(x, threshold=threshold, tolerance=tolerance)
-    smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={})
+    smaller = dataclasses.replace(fitted, posterior=pruned.posterior, figures={}, plausibility=())
     smaller.save(output)
     terminal.note(f"model: {output}")
     before, after = pruned.report.num_stored

@@ -17,6 +17,7 @@ SHORTER = {
     "mixture_parameters": "mixture_parameter",
     "num_members": "members",
     "num_trial_members": "trial_members",
+    "target": "target_kind",
     "max_steps": "steps",
     "num_draws": "draws",
 }

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.cli.console import Terminal
-from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix.cli.models import Source, TableModel, as_input_errors, number_places
+from scalemix.cli.settings import as_option
 from scalemix.data.preparation import keep_units
+from scalemix.data.ranges import find_ranges
 from scalemix.data.scaling import find_scaling
+from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
 from scalemix.tables import Columns, Table
 
@@ -33,6 +36,8 @@ def train(
     import jax
 
     from scalemix.analysis.evaluation import evaluate
+    from scalemix.likelihoods.targets import suggestion
+    from scalemix.posterior.conformal import calibrate
 
     rows, held = source.split()
     x, remarks = columns.encode(table)
@@ -44,9 +49,16 @@ def train(
     scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
     scaling = keep_units(scaling, layout.scaled)
     columns.refuse_far(table, x, scaling)
+    if columns.target.classes is None and recipe.target == "real":
+        said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))
+        if said is not None:
+            terminal.note(said)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
-    terminal.note(f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out")
+    apart = f", {source.num_calibrated:,} to calibrate" if source.num_calibrated else ""
+    terminal.note(
+        f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out{apart}"
+    )
     if recipe.inference == "noise" and not math.isfinite(float(recipe.build_mixture().mean)):
         terminal.note(
             f"{recipe.mixture} noise has no mean, and training under it is poor; it suits "
@@ -61,7 +73,21 @@ def train(
     if len(held):
         predictive = posterior.predict(x[held])
         figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    return TableModel(posterior, columns, source, recipe.settings(len(rows)), figures)
+    calibration, apart = {}, source.calibrated()
+    if len(apart):
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(x[apart]), y[apart])
+        calibration = {
+            "plausibility": tuple(conformal.plausibility.tolist()),
+            "by_error": bool(conformal.by_error),
+        }
+    settings = recipe.settings(len(rows))
+    places, ranges = number_places(columns), None
+    if places:
+        ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
+    return TableModel(
+        posterior, columns, source, settings, figures, ranges=ranges, **calibration
+    )  # fmt: skip
 
 
 @contextlib.contextmanager

@@ -134,3 +134,20 @@ def first_place(marked: np.ndarray) -> str:
     if not len(places):
         return ""
     return f"row {places[0][0]}" + (f", column {places[0][1]}" if marked.ndim == 2 else "")
+
+
+def check_levels(what: str, levels: Any) -> np.ndarray:
+    """One probability or several as a vector; `ValueError` unless all lie in (0, 1)."""
+    values = np.asarray(levels)
+    if values.dtype.kind != "f" or values.ndim > 1 or not np.all((values > 0) & (values < 1)):
+        raise ValueError(f"{what} is one number in (0, 1), or a list of them; got {levels!r}.")
+    return np.atleast_1d(values.astype(np.float64))
+
+
+def check_thresholds(thresholds: Any) -> np.ndarray:
+    """One threshold or several as a vector; `ValueError` unless all are finite numbers."""
+    values = as_numbers("threshold", thresholds).astype(np.float64)
+    if values.ndim > 1:
+        raise ValueError(f"Thresholds are one number or a list of them, got {thresholds!r}.")
+    check_finite("threshold", np.atleast_1d(values))
+    return np.atleast_1d(values)

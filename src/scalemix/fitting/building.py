@@ -12,12 +12,12 @@ from jaxtyping import PRNGKeyArray
 from scalemix import mixtures, networks
 from scalemix._types import PyTree
 from scalemix.data.layout import Layout
-from scalemix.fitting.candidates import FLOORS, noisy_likelihoods
+from scalemix.fitting.candidates import noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.scales import have_maximum
-from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood
+from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood, for_target
 from scalemix.mixtures import HalfCauchy, ScaleMixture
 from scalemix.model.assignment import Prior
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
@@ -152,7 +152,9 @@ def build_likelihoods(
     floor = recipe.noise_floor
     each: list[Likelihood] = [Gaussian(floor=ONE_FLOOR if floor == "auto" else floor)]
     if recipe.inference == "em":
-        each = noisy_likelihoods(FLOORS if floor == "auto" else (floor,))
+        each = noisy_likelihoods(None if floor == "auto" else (floor,), recipe.target)
+    elif recipe.target != "real":
+        each = [for_target(recipe.target, floor=None if floor == "auto" else floor)]
     return each if num_targets is None else [Independent(one, num_targets) for one in each]
 
 

@@ -2,12 +2,12 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from scalemix._types import PyTree
 from scalemix.inference.training.em import VariationalEM
 from scalemix.inference.training.settings import Training
-from scalemix.likelihoods import Likelihood, StudentT
+from scalemix.likelihoods import Likelihood, for_target
 from scalemix.model.assignment import Prior
 from scalemix.model.model import Model
 
@@ -87,6 +87,15 @@ def default_candidates(
     ]
 
 
-def noisy_likelihoods(floors: Sequence[float] = FLOORS) -> list[Likelihood]:
-    """Student-t noise of its own for each input: one likelihood for each floor."""
-    return [StudentT(4.0, floor=floor, per_input=True) for floor in floors]
+def noisy_likelihoods(
+    floors: Sequence[float] | None = None, target: str = "real"
+) -> list[Likelihood]:
+    """Likelihoods of a kind of target with noise of its own for each input: one for each floor.
+
+    By default there are two, a low and a high one. Counts and shares have numerical reasons for a
+    floor, so that both are higher for them.
+    """
+    if floors is None:
+        own: Any = for_target(target).innermost
+        floors = (max(FLOORS[0], own.floor), max(FLOORS[1], 4 * own.floor))
+    return [for_target(target, floor=floor, per_input=True) for floor in floors]

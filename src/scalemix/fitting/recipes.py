@@ -95,7 +95,11 @@ class Recipe(RecipeSettings):
     Parameters
     ----------
     task : {"regression", "classification"}, default="regression"
-        Whether the target is a real number or one of several classes.
+        Whether the target is a number or one of several classes.
+    target : {"real", "positive", "count", "share", "time"}, default="real"
+        What numbers the target has: any ("real"), above zero ("positive"), whole from zero
+        ("count"), strictly between zero and one ("share"), or times that are below zero where they
+        were not observed to the end ("time").
     prior : {"ard", "drop-connect", "add", "ard-add"}, default="ard-add"
         Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both
         ("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and
@@ -131,8 +135,9 @@ class Recipe(RecipeSettings):
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"
-        The least noise of a real target, in standard deviations of it. With "auto", held-out rows
-        choose for EM, and it is 0.001 otherwise. Classes have no such noise.
+        The least noise of a real target, in standard deviations of it; of other numbers, the
+        `floor` of their likelihood. With "auto", held-out rows choose for EM; otherwise it is
+        0.001, or the likelihood's own. Classes have no such noise.
     objective : str, default="tail_adaptive"
         What noise training maximises: lower_bound, importance_weighted, truncated, pareto_smoothed,
         tail_adaptive, hierarchical.
@@ -266,7 +271,8 @@ class Recipe(RecipeSettings):
         }  # fmt: skip
         if self.task == "regression":
             # EM tries several; the others have one.
-            one = self.inference != "em" and self.noise_floor == "auto"
+            one = self.inference != "em" and self.target == "real" and self.noise_floor == "auto"
+            counting["target"] = self.target
             counting["noise_floor"] = ONE_FLOOR if one else self.noise_floor
         if self.inference == "mcmc":
             return counting | {"sampler": self.sampler, "max_steps": self.max_steps or CHAIN_STEPS}

@@ -33,6 +33,7 @@ Objective = Literal[
 Sampler = Literal["nuts", "mclmc"]
 
 PRIOR_NAMES = ("ard", "drop-connect", "add", "ard-add")
+TARGET_NAMES = ("real", "positive", "count", "share", "time")
 MIXTURE_NAMES = (
     "bernoulli", "beta", "exponential", "gamma", "gaussian", "half-cauchy", "inverse-gamma",
     "inverse-nakagami", "log-uniform", "rayleigh", "uniform",
@@ -75,7 +76,16 @@ class RecipeSettings:
     task: Task = dataclasses.field(
         default="regression",
         metadata=_setting(
-            Choice(get_args(Task)), "Whether the target is a real number or one of several classes."
+            Choice(get_args(Task)), "Whether the target is a number or one of several classes."
+        ),
+    )
+    target: str = dataclasses.field(
+        default="real",
+        metadata=_setting(
+            Choice(TARGET_NAMES),
+            'What numbers the target has: any ("real"), above zero ("positive"), whole from zero '
+            '("count"), strictly between zero and one ("share"), or times that are below zero '
+            'where they were not observed to the end ("time").',
         ),
     )
     prior: str = dataclasses.field(
@@ -172,9 +182,9 @@ class RecipeSettings:
         default="auto",
         metadata=_setting(
             Positive(may_be_auto=True),
-            f'The least noise of a real target, in standard deviations of it. With "auto", '
-            f"held-out rows choose for EM, and it is {ONE_FLOOR:g} otherwise. Classes have no such "
-            f"noise.",
+            f"The least noise of a real target, in standard deviations of it; of other numbers, "
+            f'the `floor` of their likelihood. With "auto", held-out rows choose for EM; otherwise '
+            f"it is {ONE_FLOOR:g}, or the likelihood's own. Classes have no such noise.",
         ),
     )
     objective: Objective = dataclasses.field(
@@ -194,6 +204,10 @@ class RecipeSettings:
     def __post_init__(self) -> None:
         for name, known in settings_of(RecipeSettings).items():
             object.__setattr__(self, name, known.kind.check(name, getattr(self, name)))
+        if self.task == "classification" and self.target != "real":
+            raise SettingError(
+                Mention("target", self.target), " is about numbers, and the target is a class."
+            )
         if self.residual and len(set(self.hidden)) > 1:
             raise SettingError(
                 Mention("hidden", self.hidden),

@@ -14,9 +14,11 @@ from scalemix.likelihoods.right_censored import RightCensored
 from scalemix.likelihoods.student_t import StudentT
 from scalemix.likelihoods.weibull import Weibull
 
-# Positive targets spread by more than this share of their mean have intervals below zero, if their
-# noise is modelled as symmetric.
+# Targets spread by more than this share of their mean have intervals below zero, if their noise is
+# modelled as symmetric.
 WIDE = 0.5
+# Whole numbers above this that never are zero are amounts, such as prices, and not counts.
+MOST_COUNTED = 1000
 
 
 class TargetKind(NamedTuple):
@@ -96,9 +98,10 @@ def suggest_target(y: Any) -> str:
     Returns
     -------
     str
-        `"count"` for whole numbers from zero of which some are above one, `"share"` for numbers
-        strictly between zero and one, `"positive"` for numbers above zero whose standard deviation
-        is more than half their mean, and `"real"` for all others. Never `"time"`.
+        `"share"` for numbers strictly between zero and one. For numbers from zero whose standard
+        deviation is more than half their mean: `"count"` if they are whole, some are above one, and
+        they are no large amounts such as prices, else `"positive"` if none is zero. `"real"` for
+        all others. Never `"time"`.
 
     Examples
     --------
@@ -110,10 +113,25 @@ def suggest_target(y: Any) -> str:
     y = np.asarray(y, np.float64)
     if not y.size or not np.isfinite(y).all():
         return "real"
-    if np.all((y >= 0) & (y == np.floor(y))) and y.max() > 1:
-        return "count"
     if np.all((y > 0) & (y < 1)):
         return "share"
-    if np.all(y > 0) and np.all(np.std(y, axis=0) > WIDE * np.mean(y, axis=0)):
-        return "positive"
-    return "real"
+    if np.any(y < 0) or not np.all(np.std(y, axis=0) > WIDE * np.mean(y, axis=0)):
+        return "real"
+    if np.all(y == np.floor(y)) and y.max() > 1 and (y.max() <= MOST_COUNTED or y.min() == 0):
+        return "count"
+    return "positive" if np.all(y > 0) else "real"
+
+
+def suggestion(y: Any, spell: Callable[[str], str]) -> str | None:
+    """A line on the kind of target that numbers look like, if they would gain by it.
+
+    `spell` says how that kind is asked for where the line is read.
+    """
+    kind = suggest_target(y)
+    if kind == "real":
+        return None
+    ends = "0 or above 1" if kind == "share" else "zero"
+    return (
+        f"The targets look like {TARGETS[kind].summary}. As real numbers they get intervals that "
+        f"may reach below {ends}; with {spell(kind)} they do not."
+    )

@@ -13,7 +13,8 @@ from scalemix._random import check_key
 from scalemix.data.checks import check_targets, targets_as_seen
 from scalemix.data.rows import Inputs, num_rows
 from scalemix.data.scaling import Scaling
-from scalemix.likelihoods import Likelihood
+from scalemix.data.values import check_levels, check_thresholds
+from scalemix.likelihoods import Bernoulli, Likelihood
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
 from scalemix.posterior.networks import AnyNetworks, Drawn
@@ -59,6 +60,11 @@ class Predictive:
     aleatoric : numpy.ndarray
         The part of `std` that the likelihood has under every network, which more data could not
         reduce.
+    entropy : numpy.ndarray
+        Of classes: how unsure each row's class is, in nats; one number for each row.
+    mutual_information : numpy.ndarray
+        Of classes: the part of `entropy` from not knowing the network. The rest, `entropy -
+        mutual_information`, more data could not reduce.
 
     Examples
     --------
@@ -106,6 +112,26 @@ class Predictive:
         """The part of `std` that the likelihood has under every network."""
         return np.sqrt(self._moments[2]) * self._source.scaling.y_scale
 
+    @property
+    def entropy(self) -> np.ndarray:
+        """Of classes: how unsure each row's class is, in nats."""
+        return self._information[0]
+
+    @property
+    def mutual_information(self) -> np.ndarray:
+        """Of classes: the part of `entropy` from not knowing the network."""
+        return self._information[1]
+
+    @cached_property
+    def _information(self) -> tuple[np.ndarray, ...]:
+        kind = self.likelihood
+        if kind.ordered and not isinstance(kind, Bernoulli):
+            raise ValueError(
+                f"Only classes have an entropy here, and the target is {kind.title}: see std, "
+                f"epistemic and aleatoric."
+            )
+        return self._stream(statistics.information)
+
     @cached_property
     def _moments(self) -> tuple[np.ndarray, ...]:
         moments = self._stream(statistics.moments)
@@ -142,13 +168,13 @@ class Predictive:
 
         Parameters
         ----------
-        y : array_like
-            One value for each target, in the units of the data.
+        y : float or array_like
+            One value for all targets, or one for each, in the units of the data.
 
         Returns
         -------
         numpy.ndarray
-            One probability for each value.
+            One probability for each target.
 
         Raises
         ------
@@ -161,21 +187,60 @@ class Predictive:
         >>> below = pred.cdf(pred.quantile(0.25))
         >>> np.allclose(below, 0.25, atol=1e-3)
         True
+        >>> pred.cdf(3.0).shape
+        (40,)
         """
+        y = np.full((len(self), *self.likelihood.target_shape), y) if np.ndim(y) == 0 else y
         return self._stream(statistics.cdf, self._targets(y))[0]
 
-    def quantile(self, q: float) -> np.ndarray:
-        """The value that a target exceeds with probability `1 - q`, at each row.
+    def exceedance(self, threshold: Any) -> np.ndarray:
+        """The probability of a target above a threshold, to full precision where it is small.
 
         Parameters
         ----------
-        q : float
-            The level, in (0, 1).
+        threshold : float or sequence of float
+            One threshold for all rows or several of them, in the units of the data.
 
         Returns
         -------
         numpy.ndarray
-            One value for each row, in the units of the data.
+            One probability for each target; with several thresholds one such array for each, along
+            the first axis.
+
+        Raises
+        ------
+        ValueError
+            For classes, which have no order.
+
+        Examples
+        --------
+        >>> pred = post.predict(x)
+        >>> pred.exceedance(3.0).shape, pred.exceedance([1.0, 2.0, 3.0]).shape
+        ((40,), (3, 40))
+        >>> np.allclose(pred.exceedance(3.0), 1 - pred.cdf(3.0), atol=1e-5)
+        True
+        """
+        levels = check_thresholds(threshold)
+        shape = (len(levels), *self.likelihood.target_shape)
+        levels = np.broadcast_to(levels.reshape(-1, *[1] * (len(shape) - 1)), shape)
+        seen = targets_as_seen(levels, self._source.scaling, self._float).astype(self._float)
+        by_row = np.broadcast_to(seen, (len(self), *shape))
+        above = np.moveaxis(self._stream(statistics.sf_at_levels, by_row)[0], 1, 0)
+        return above if np.ndim(threshold) else above[0]
+
+    def quantile(self, q: Any) -> np.ndarray:
+        """The value that a target exceeds with probability `1 - q`, at each row.
+
+        Parameters
+        ----------
+        q : float or sequence of float
+            The level or several of them, in (0, 1).
+
+        Returns
+        -------
+        numpy.ndarray
+            One value for each target, in the units of the data; with several levels one such array
+            for each, along the first axis.
 
         Raises
         ------
@@ -184,15 +249,18 @@ class Predictive:
 
         Examples
         --------
-        >>> pred = post.predict(x)
-        >>> bool((pred.quantile(0.1) < pred.quantile(0.9)).all())
+        >>> low, middle, high = post.predict(x).quantile([0.1, 0.5, 0.9])
+        >>> bool((low < middle).all() and (middle < high).all())
         True
         """
-        if not (isinstance(q, float | np.floating) and 0 < q < 1):
-            raise ValueError(f"A quantile's level is one number in (0, 1), got {q!r}.")
-        return self._end(1 - q, upper=True) if q > 0.5 else self._end(q, upper=False)
+        levels = check_levels("A quantile's level", q)
+        is_upper = levels > 0.5
+        lower, upper = self._ends(levels[~is_upper], 1 - levels[is_upper])
+        values = np.empty((len(levels), *lower.shape[1:]))
+        values[~is_upper], values[is_upper] = lower, upper
+        return values if np.ndim(q) else values[0]
 
-    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def interval(self, probability: Any = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """The lower and upper ends of the central interval of some probability, at each row.
 
         Where rows were held out to choose settings (`fit_stacked`, the estimators), the interval is
@@ -201,13 +269,14 @@ class Predictive:
 
         Parameters
         ----------
-        probability : float, default 0.9
-            How much the interval is to cover, in (0, 1).
+        probability : float or sequence of float, default 0.9
+            How much the interval is to cover, in (0, 1); or several such probabilities.
 
         Returns
         -------
         tuple of numpy.ndarray
-            The lower ends and the upper ends, one for each row.
+            The lower ends and the upper ends, one for each target; with several probabilities one
+            such array for each, along the first axis.
 
         Raises
         ------
@@ -220,19 +289,29 @@ class Predictive:
         >>> lower.shape, upper.shape
         ((40,), (40,))
         """
-        if not 0 < probability < 1:
-            raise ValueError(f"An interval's probability must lie in (0, 1), got {probability}.")
+        probabilities = check_levels("An interval's probability", probability)
         spreads = np.asarray(self._source.score_spread)
-        tail = np.vectorize(tail_probability)(probability, spreads)
-        return self._end(tail, upper=False), self._end(tail, upper=True)
+        probabilities = probabilities.reshape(-1, *[1] * spreads.ndim)
+        tails = np.vectorize(tail_probability)(probabilities, spreads)
+        lower, upper = self._ends(tails, tails)
+        return (lower, upper) if np.ndim(probability) else (lower[0], upper[0])
 
-    def _end(self, tail: float | np.ndarray, *, upper: bool) -> np.ndarray:
-        """The value beyond which a target lies with this probability, above or below."""
-        # Below the smallest number of the type, one tail cannot be told from another.
-        tail = np.maximum(tail, jnp.finfo(self._float).tiny).astype(self._float)
-        tails = np.broadcast_to(tail, (len(self), *self.likelihood.mean_shape))
-        end = statistics.upper_end if upper else statistics.lower_end
-        return self._in_units(self._stream(end, tails)[0])
+    def _ends(self, lower: np.ndarray, upper: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The values below which, and above which, targets lie with these probabilities.
+
+        Tails and values have the levels along the first axis.
+        """
+
+        def by_row(tails: np.ndarray) -> np.ndarray:
+            # Below the smallest number of the type, one tail cannot be told from another.
+            tails = np.maximum(tails, jnp.finfo(self._float).tiny).astype(self._float)
+            shape = self.likelihood.mean_shape
+            tails = tails.reshape(len(tails), *(tails.shape[1:] or [1] * len(shape)))
+            return np.broadcast_to(tails, (len(self), len(tails), *shape))
+
+        found = self._stream(statistics.ends, by_row(lower), by_row(upper))
+        first, second = (self._in_units(np.moveaxis(values, 1, 0)) for values in found)
+        return first, second
 
     def absolute_error(self, y: Any) -> np.ndarray:
         """The mean absolute error of single draws at each row, `(1/S) sum_s |y - f_s(x)|`.
@@ -268,11 +347,12 @@ class Predictive:
         return errors * self._source.scaling.y_scale
 
     def sample(self, key: PRNGKeyArray, num: int = 1) -> np.ndarray:
-        """Targets drawn from the predictive distribution.
+        """Targets drawn from the predictive distribution, for all rows together.
 
-        Each sample draws a network anew and with it a target for every row. The networks are
-        independent: that of an ensemble is of a member chosen at random, that of chains any of
-        their samples.
+        Each sample draws a network anew and with it a target for every row. So a sample is one of
+        the joint distribution of all rows: a sum over rows, such as a total, has the spread that
+        it should. The networks are independent: that of an ensemble is of a member chosen at
+        random, that of chains any of their samples.
 
         Parameters
         ----------

@@ -61,6 +61,42 @@ def cdf(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
     return (jnp.mean(draws.each(lambda likelihood, out: likelihood.cdf(out, y), outputs), axis=0),)
 
 
+def sf(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
+    """The probability of a target above y."""
+    return (jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs), axis=0),)
+
+
+def tail(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
+    """The probability of a target as far out as y, on the side of the distribution where y lies."""
+    # Whole numbers at or above y are those above the one before.
+    above = sf(draws, outputs, y - 1 if draws.kind.discrete else y)[0]
+    return (jnp.minimum(cdf(draws, outputs, y)[0], above),)
+
+
+def sf_at_levels(draws: DrawnLikelihoods, outputs: Array, levels: Array) -> tuple[Array]:
+    """The probability of a target above each of several levels."""
+    return (jax.lax.map(lambda y: sf(draws, outputs, y)[0], levels),)
+
+
+def information(draws: DrawnLikelihoods, outputs: Array) -> tuple[Array, Array]:
+    """The entropy of the class, and how much of it knowing the network would take away, in nats.
+
+        H(mean_s p_s) - mean_s H(p_s)
+
+    The latter is the mutual information of class and network (Houlsby et al. 2011).
+    """
+    shares = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
+    if shares.ndim == 1:
+        shares = jnp.stack([1 - shares, shares], axis=-1)
+
+    def entropy(p: Array) -> Array:
+        return -jnp.sum(jax.scipy.special.xlogy(p, p), axis=-1)
+
+    total = entropy(jnp.mean(shares, axis=0))
+    # Not below zero, which rounding could make it.
+    return total, jnp.maximum(total - jnp.mean(entropy(shares)), 0.0)
+
+
 def absolute_error(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
     """`(1/S) sum_s |y - f_s(x)|`."""
     means = draws.each(lambda likelihood, out: likelihood.mean(out), outputs)
@@ -81,10 +117,24 @@ def upper_end(draws: DrawnLikelihoods, outputs: Array, tail: Array) -> tuple[Arr
     """The root of `sf(y) = tail`. A cdf near one has lost its digits in single precision."""
 
     def gap(y: Array) -> tuple[Array, Array]:
-        above = jnp.mean(draws.each(lambda likelihood, out: likelihood.sf(out, y), outputs), axis=0)
+        above = sf(draws, outputs, y)[0]
         return tail - above, above > tail
 
     return _root(draws, outputs, gap)
+
+
+def ends(draws: DrawnLikelihoods, outputs: Array, lower: Array, upper: Array) -> tuple[Array, ...]:
+    """The lower ends and the upper ends for several tails each, of which there may be none.
+
+    One after the other, so that many levels take no more memory than one.
+    """
+
+    def each(end: Callable[..., tuple[Array]], tails: Array) -> Array:
+        if not len(tails):
+            return tails
+        return jax.lax.map(lambda tail: end(draws, outputs, tail)[0], tails)
+
+    return each(lower_end, lower), each(upper_end, upper)
 
 
 Gap = Callable[[Array], tuple[Array, Array]]

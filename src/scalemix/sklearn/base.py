@@ -11,25 +11,30 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scalemix.data.bins import check_bins, find_edges, ramps
+from scalemix.data.ranges import Ranges, find_ranges, warn_outside
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
 from scalemix.fitting.settings import Task, settings_of
+from scalemix.posterior.conformal import Conformal, calibrate, rows_apart
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning import Report
 from scalemix.posterior.storage import from_bytes, to_bytes
+from scalemix.sklearn.targets import MissingTarget
 
-# What the constructors hand on to a recipe. The task is a matter of the class.
+# What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
 RECIPE_SETTINGS = tuple(name for name in settings_of(Recipe) if name != "task")
 
 
 class ScaleMixEstimator(BaseEstimator):
-    """The base of both estimators."""
+    """The base of both estimators, whose constructors have one option more each."""
 
     task: ClassVar[Task]
     posterior_: Posterior
     bin_edges_: tuple[tuple[float, ...], ...]
     trials_: tuple[Trial, ...]
+    conformal_: Conformal | None
+    ranges_: Ranges
     n_features_in_: int
 
     def __init__(
@@ -52,6 +57,8 @@ class ScaleMixEstimator(BaseEstimator):
         objective: str = "tail_adaptive",
         num_draws: int = 10,
         sampler: str = "mclmc",
+        missing_target: MissingTarget = "error",
+        calibration: float | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
     ):
@@ -72,6 +79,8 @@ class ScaleMixEstimator(BaseEstimator):
         self.objective = objective
         self.num_draws = num_draws
         self.sampler = sampler
+        self.missing_target = missing_target
+        self.calibration = calibration
         self.random_state = random_state
         self.verbose = verbose
 
@@ -85,22 +94,35 @@ class ScaleMixEstimator(BaseEstimator):
         return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
     def _fit(self, x: np.ndarray, y: np.ndarray, weight: Any, num_classes: int | None) -> None:
-        recipe = Recipe(task=self.task, **{name: getattr(self, name) for name in RECIPE_SETTINGS})
+        given = self.get_params(deep=False)
+        settings = {name: given[name] for name in RECIPE_SETTINGS if name in given}
+        recipe = Recipe(task=self.task, **settings)
         check_bins(self.bins)
         if weight is not None:
             # scikit-learn's own estimators take one number for all rows.
             if isinstance(weight, Real):
                 weight = np.full(len(x), weight)
             weight = check_weights(weight, len(x))
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        kept, apart = rows_apart(self.calibration, len(x), weight, np.random.default_rng(seed))
+        (x, to_calibrate), (y, outcomes) = (x[kept], x[apart]), (y[kept], y[apart])
+        weight = None if weight is None else weight[kept]
+        counted = x if weight is None else x[weight > 0]
+        names = getattr(self, "feature_names_in_", [f"column {i}" for i in range(x.shape[1])])
+        self.ranges_ = find_ranges(counted, list(names))
         self.bin_edges_ = tuple(
             () if self.bins is None else find_edges(column, self.bins, weight) for column in x.T
         )
-        seed = check_random_state(self.random_state).randint(2**31 - 1)
         fitted = recipe.fit(
             self._encode(x), y, key=jax.random.key(seed), num_classes=num_classes,
             sample_weight=weight, progress=bool(self.verbose),
         )  # fmt: skip
         self.posterior_, self.trials_ = fitted
+        self.conformal_ = None
+        if len(apart):
+            self.conformal_ = calibrate(
+                self.posterior_.predict(self._encode(to_calibrate)), outcomes
+            )
 
     def encode(self, X: Any) -> np.ndarray:
         """The inputs that `posterior_` takes: the columns and, with `bins`, their bins.
@@ -126,7 +148,9 @@ class ScaleMixEstimator(BaseEstimator):
         """
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
-        return self._encode(np.asarray(validate_data(self, X, reset=False, dtype=np.float64)))
+        x = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        warn_outside(self.ranges_, x)
+        return self._encode(x)
 
     def _encode(self, x: np.ndarray) -> np.ndarray:
         binned = [ramps(column, edges) for column, edges in zip(x.T, self.bin_edges_, strict=True)]
@@ -155,6 +179,48 @@ class ScaleMixEstimator(BaseEstimator):
         # Encoding comes first: it says so if nothing has been fitted yet.
         x = self.encode(X)
         return self.posterior_.predict(x)
+
+    def calibrate(self, X: Any, y: Any) -> Any:
+        """Calibrate conformal intervals, or sets of classes, by rows that `fit` has not seen.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table of such rows, drawn like those that are to be predicted.
+        y : array-like of shape (rows,) or (rows, targets)
+            Their targets.
+
+        Returns
+        -------
+        ScaleMixRegressor or ScaleMixClassifier
+            The estimator itself.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixRegressor
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
+        >>> estimator = ScaleMixRegressor(**settings).fit(x[:20], y[:20]).calibrate(x[20:], y[20:])
+        >>> lower, upper = estimator.predict_interval(x, 0.8, interval="conformal")
+        >>> bool((lower < upper).all())
+        True
+        """
+        predictive = self.predict_dist(X)
+        self.conformal_ = calibrate(predictive, self._outcomes(y))
+        return self
+
+    def _outcomes(self, y: Any) -> Any:
+        """Targets as the likelihood takes them."""
+        return y
+
+    def _calibrated(self) -> Conformal:
+        """What rows that were kept apart say, or a `ValueError` that says how to get it."""
+        check_is_fitted(self, "posterior_")
+        if self.conformal_ is None:
+            raise ValueError(
+                "Nothing is calibrated: fit with calibration=0.2, which keeps a fifth of the rows "
+                "apart, or call calibrate(X, y) with rows that fit has not seen."
+            )
+        return self.conformal_
 
     @property
     def relevance_(self) -> np.ndarray:
@@ -188,6 +254,7 @@ class ScaleMixEstimator(BaseEstimator):
         """Remove the units and layers that are off from the fitted networks.
 
         The estimator itself becomes smaller; `sklearn.base.clone` and a new fit give the full one.
+        Conformal intervals have to be calibrated anew.
 
         Parameters
         ----------
@@ -216,6 +283,8 @@ class ScaleMixEstimator(BaseEstimator):
         X = None if X is None else self.encode(X)
         pruned = self.posterior_.prune(X, threshold=threshold, tolerance=tolerance)
         self.posterior_ = pruned.posterior
+        # What was calibrated were the predictions of other networks.
+        self.conformal_ = None
         return pruned.report
 
     # Networks hold functions that do not pickle, so a posterior travels as the file that it saves.

@@ -1,6 +1,7 @@
 """`ScaleMixClassifier`, for classes."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -9,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from scalemix.data.values import check_classes
 from scalemix.fitting.settings import Task
 from scalemix.sklearn.base import ScaleMixEstimator
+from scalemix.sklearn.targets import ClassWeight, MissingTarget, weigh_classes, with_targets
 
 
 class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
@@ -18,6 +20,10 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
 
     Parameters
     ----------
+    class_weight : dict or "balanced", optional
+        How many rows a row of each class counts as, by class; classes that are not named count
+        once. With "balanced" all classes count the same together. Weights make rare classes more
+        probable than they are: probabilities are then those of a table with so many rows of each.
     prior : {"ard", "drop-connect", "add", "ard-add"}, default="ard-add"
         Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both
         ("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and
@@ -58,8 +64,9 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"
-        The least noise of a real target, in standard deviations of it. With "auto", held-out rows
-        choose for EM, and it is 0.001 otherwise. Classes have no such noise.
+        The least noise of a real target, in standard deviations of it; of other numbers, the
+        `floor` of their likelihood. With "auto", held-out rows choose for EM; otherwise it is
+        0.001, or the likelihood's own. Classes have no such noise.
     objective : str, default="tail_adaptive"
         What noise training maximises: lower_bound, importance_weighted, truncated, pareto_smoothed,
         tail_adaptive, hierarchical.
@@ -67,6 +74,12 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    missing_target : {"error", "drop"}, default="error"
+        What to do with rows that have no target, which are NaN or None in `y`: refuse them, or
+        leave them out with a warning that has their number.
+    calibration : float, optional
+        The share of the rows, up to 10,000 of them, that the fit leaves out to calibrate conformal
+        intervals or sets of classes. By default none, and `calibrate` takes rows of one's own.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False
@@ -88,6 +101,11 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         How many units of each hidden layer are on, a mean over the members.
     effective_depth_ : float
         How many hidden layers are on, a mean over the members.
+    conformal_ : scalemix.posterior.conformal.Conformal or None
+        What rows that were kept apart say of conformal intervals or sets; `None` without such rows.
+    ranges_ : Ranges
+        What the training data lie between. Rows far outside are said in a
+        `scalemix.RangeWarning`, and `ranges_.outside(X).by_row` has how far each row is.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -108,6 +126,43 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
 
     task: ClassVar[Task] = "classification"
     classes_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        class_weight: ClassWeight = None,
+        prior: str = "ard-add",
+        mixture: str = "auto",
+        mixture_parameters: Mapping[str, float] | None = None,
+        inference: Literal["em", "noise", "mcmc"] = "em",
+        bins: int | None = None,
+        hidden: Sequence[int] = (50, 50),
+        residual: bool = True,
+        num_members: int | None = None,
+        num_trial_members: int = 4,
+        max_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-2,
+        temperature: float | Literal["auto"] = "auto",
+        noise_floor: float | Literal["auto"] = "auto",
+        objective: str = "tail_adaptive",
+        num_draws: int = 10,
+        sampler: str = "mclmc",
+        missing_target: MissingTarget = "error",
+        calibration: float | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ):
+        super().__init__(
+            prior=prior, mixture=mixture, mixture_parameters=mixture_parameters,
+            inference=inference, bins=bins, hidden=hidden, residual=residual,
+            num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
+            batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
+            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
+            missing_target=missing_target, calibration=calibration, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
+        self.class_weight = class_weight
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixClassifier":
         """Fit the estimator to a table and the class of each row.
@@ -133,11 +188,13 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).classes_
         array([0, 1, 2])
         """
+        X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
         X, y = self._check(X, y, numeric=False)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
         check_classes(self.classes_.tolist())
-        self._fit(X, numbers, sample_weight, len(self.classes_))
+        weight = weigh_classes(self.class_weight, y, sample_weight)
+        self._fit(X, numbers, weight, len(self.classes_))
         return self
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -186,3 +243,38 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         """
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """The classes that each row may well have: a set that holds its own with a probability.
+
+        Sets hold the class of at least this share of new rows on average, as long as the rows are
+        drawn like those that calibrated them (`calibration=`, or `calibrate`). None is empty.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+        coverage : float, default=0.9
+            The probability of a set to hold the row's class.
+
+        Returns
+        -------
+        ndarray of bool, of shape (rows, classes)
+            Whether each of `classes_` is in the set of the row.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixClassifier
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "calibration": 0.5}
+        >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).predict_set(x[:5]).shape
+        (5, 3)
+        """
+        predictive = self.predict_dist(X)
+        return self._calibrated().sets(predictive, coverage)
+
+    def _outcomes(self, y: Any) -> np.ndarray:
+        known = np.asarray(y)
+        unknown = sorted({str(one) for one in known[~np.isin(known, self.classes_)]})
+        if unknown:
+            raise ValueError(f"y has classes that fit has not seen: {', '.join(unknown[:5])}.")
+        return np.searchsorted(self.classes_, known)

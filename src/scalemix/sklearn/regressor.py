@@ -1,22 +1,29 @@
-"""`ScaleMixRegressor`, for real targets."""
+"""`ScaleMixRegressor`, for targets that are numbers."""
 
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
 from scalemix.fitting.settings import Task
 from scalemix.sklearn.base import ScaleMixEstimator
+from scalemix.sklearn.targets import MissingTarget, suggest, with_targets
 
 
 class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
-    """A Bayesian network for a real target: predictions with calibrated uncertainty.
+    """A Bayesian network for a target of numbers: predictions with calibrated uncertainty.
 
-    Columns and target are standardised inside. Several targets, `y` of the shape (rows, targets),
-    are fitted by one network, each with its noise. They then share one relevance of the columns.
+    Columns and real targets are standardised inside. Several targets, `y` of the shape
+    (rows, targets), are fitted by one network, each with its noise. They then share one relevance
+    of the columns.
 
     Parameters
     ----------
+    target : {"real", "positive", "count", "share", "time"}, default="real"
+        What numbers the target has: any ("real"), above zero ("positive"), whole from zero
+        ("count"), strictly between zero and one ("share"), or times that are below zero where they
+        were not observed to the end ("time").
     prior : {"ard", "drop-connect", "add", "ard-add"}, default="ard-add"
         Which weights share a scale: those of a unit ("ard"), those of a layer ("add"), both
         ("ard-add"), or none ("drop-connect"). In layers that no path leads around, "add" and
@@ -57,8 +64,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"
-        The least noise of a real target, in standard deviations of it. With "auto", held-out rows
-        choose for EM, and it is 0.001 otherwise. Classes have no such noise.
+        The least noise of a real target, in standard deviations of it; of other numbers, the
+        `floor` of their likelihood. With "auto", held-out rows choose for EM; otherwise it is
+        0.001, or the likelihood's own. Classes have no such noise.
     objective : str, default="tail_adaptive"
         What noise training maximises: lower_bound, importance_weighted, truncated, pareto_smoothed,
         tail_adaptive, hierarchical.
@@ -66,6 +74,12 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    missing_target : {"error", "drop"}, default="error"
+        What to do with rows that have no target, which are NaN or None in `y`: refuse them, or
+        leave them out with a warning that has their number.
+    calibration : float, optional
+        The share of the rows, up to 10,000 of them, that the fit leaves out to calibrate conformal
+        intervals or sets of classes. By default none, and `calibrate` takes rows of one's own.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False
@@ -85,6 +99,11 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         How many units of each hidden layer are on, a mean over the members.
     effective_depth_ : float
         How many hidden layers are on, a mean over the members.
+    conformal_ : scalemix.posterior.conformal.Conformal or None
+        What rows that were kept apart say of conformal intervals or sets; `None` without such rows.
+    ranges_ : Ranges
+        What the training data lie between. Rows far outside are said in a
+        `scalemix.RangeWarning`, and `ranges_.outside(X).by_row` has how far each row is.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -104,8 +123,45 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
 
     task: ClassVar[Task] = "regression"
 
+    def __init__(
+        self,
+        *,
+        target: Literal["real", "positive", "count", "share", "time"] = "real",
+        prior: str = "ard-add",
+        mixture: str = "auto",
+        mixture_parameters: Mapping[str, float] | None = None,
+        inference: Literal["em", "noise", "mcmc"] = "em",
+        bins: int | None = None,
+        hidden: Sequence[int] = (50, 50),
+        residual: bool = True,
+        num_members: int | None = None,
+        num_trial_members: int = 4,
+        max_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float = 1e-2,
+        temperature: float | Literal["auto"] = "auto",
+        noise_floor: float | Literal["auto"] = "auto",
+        objective: str = "tail_adaptive",
+        num_draws: int = 10,
+        sampler: str = "mclmc",
+        missing_target: MissingTarget = "error",
+        calibration: float | None = None,
+        random_state: Any = None,
+        verbose: bool | int = False,
+    ):
+        super().__init__(
+            prior=prior, mixture=mixture, mixture_parameters=mixture_parameters,
+            inference=inference, bins=bins, hidden=hidden, residual=residual,
+            num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
+            batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
+            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
+            missing_target=missing_target, calibration=calibration, random_state=random_state,
+            verbose=verbose,
+        )  # fmt: skip
+        self.target = target
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixRegressor":
-        """Fit the estimator to a table and a real target, or several of them.
+        """Fit the estimator to a table and a target, or several of them.
 
         Parameters
         ----------
@@ -128,7 +184,11 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         >>> ScaleMixRegressor(**settings).fit(x, y).n_features_in_
         3
         """
-        self._fit(*self._check(X, y, numeric=True, several=True), sample_weight, None)
+        X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
+        X, y = self._check(X, y, numeric=True, several=True)
+        if self.target == "real":
+            suggest(y)
+        self._fit(X, y, sample_weight, None)
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -136,8 +196,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         tags.target_tags.multi_output = True
         return tags
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The mean of each row's target.
+    def predict(self, X: Any, return_std: bool = False, quantiles: Any = None) -> Any:
+        """The mean of each row's target, or some of its quantiles.
 
         Parameters
         ----------
@@ -145,28 +205,40 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             A table.
         return_std : bool, default=False
             Whether to give the standard deviation of each row's target, too.
+        quantiles : sequence of float, optional
+            Levels in (0, 1). Their quantiles are then given in place of the means.
 
         Returns
         -------
         ndarray of shape (rows,) or (rows, targets), or a pair of them
-            The means, or the means and the standard deviations.
+            The means, or the means and the standard deviations. With `quantiles`, an array that
+            has one axis more, the levels: (rows, levels) or (rows, targets, levels).
 
         Examples
         --------
         >>> from scalemix.sklearn import ScaleMixRegressor
         >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
-        >>> mean, std = ScaleMixRegressor(**settings).fit(x, y).predict(x[:5], return_std=True)
+        >>> estimator = ScaleMixRegressor(**settings).fit(x, y)
+        >>> mean, std = estimator.predict(x[:5], return_std=True)
         >>> mean.shape, bool((std > 0).all())
         ((5,), True)
+        >>> estimator.predict(x[:5], quantiles=[0.1, 0.5, 0.9]).shape
+        (5, 3)
         """
+        if return_std and quantiles is not None:
+            raise ValueError("Ask for return_std or for quantiles, not for both at once.")
         predictive = self.predict_dist(X)
+        if quantiles is not None:
+            return np.moveaxis(predictive.quantile(np.atleast_1d(quantiles)), 0, -1)
         return (predictive.mean, predictive.std) if return_std else predictive.mean
 
-    def predict_interval(self, X: Any, coverage: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        interval: Literal["posterior", "conformal"] = "posterior",
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Intervals that hold each row's target with a given probability.
-
-        Where held-out rows chose among settings, they have calibrated the intervals, too: see
-        `scalemix.Predictive.interval`.
 
         Parameters
         ----------
@@ -174,6 +246,11 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             A table.
         coverage : float, default=0.9
             The probability of an interval to hold its target.
+        interval : {"posterior", "conformal"}, default="posterior"
+            Those of the posterior, which held-out rows have calibrated where they chose among
+            settings (see `scalemix.Predictive.interval`), or conformal ones. These hold at least
+            this share of new rows' targets on average, as long as the rows are drawn like those
+            that calibrated them (`calibration=`, or `calibrate`).
 
         Returns
         -------
@@ -184,8 +261,46 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         --------
         >>> from scalemix.sklearn import ScaleMixRegressor
         >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
-        >>> lower, upper = ScaleMixRegressor(**settings).fit(x, y).predict_interval(x[:5])
+        >>> estimator = ScaleMixRegressor(calibration=0.5, **settings).fit(x, y)
+        >>> lower, upper = estimator.predict_interval(x[:5], interval="conformal")
         >>> bool((lower < upper).all())
         True
         """
-        return self.predict_dist(X).interval(coverage)
+        if interval not in ("posterior", "conformal"):
+            raise ValueError(f"interval must be 'posterior' or 'conformal', got {interval!r}.")
+        predictive = self.predict_dist(X)
+        if interval == "conformal":
+            return self._calibrated().interval(predictive, coverage)
+        return predictive.interval(coverage)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """How well the targets of a table are predicted: the share of their variance, R^2.
+
+        For `target="time"` it is the mean log-likelihood instead: how far off a prediction is of a
+        time that was not observed to the end, nobody knows.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+        y : array-like of shape (rows,) or (rows, targets)
+            Its targets, as `fit` takes them.
+        sample_weight : array-like of shape (rows,), optional
+            How many rows each row counts as. By default each counts once.
+
+        Returns
+        -------
+        float
+            The score; higher is better.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixRegressor
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
+        >>> ScaleMixRegressor(**settings).fit(x, y).score(x, y) <= 1
+        True
+        """
+        if self.target == "time":
+            log_prob = self.predict_dist(X).log_prob(y)
+            return float(np.average(log_prob, weights=sample_weight))
+        return float(super().score(X, y, sample_weight))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,14 @@ from scalemix.tables.reading import Cell, InputError, Table, listing
 # Consecutive whole numbers from 0 or 1, up to so many, are taken for labels of classes.
 MOST_LABELS = 10
 MOST_CLASSES = 100
+# The kinds of numbers that a target may have: what each is, and whether a number is one of them.
+NUMBERS: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "real": ("a number", lambda value: True),
+    "positive": ("a number above zero", lambda value: value > 0),
+    "count": ("a whole number from zero", lambda value: value >= 0 and value == int(value)),
+    "share": ("a number strictly between zero and one", lambda value: 0 < value < 1),
+    "time": ("a time, below zero if it was not observed to the end", lambda value: value != 0),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +32,10 @@ class Target:
     classes: tuple[str, ...] | None
     reason: str
     """Why it was taken for what it is."""
+    kind: str = "real"
+    """Which numbers it has: a name in `NUMBERS`."""
+    drop_missing: bool = False
+    """Whether rows without a target are left out."""
 
     @property
     def task(self) -> Task:
@@ -32,13 +45,24 @@ class Target:
     def describe(self) -> str:
         """The target in words."""
         of = "" if self.classes is None else f" of {len(self.classes)} classes"
-        return f"{self.name}, {self.task}{of} ({self.reason})"
+        kind = "" if self.kind == "real" else f", each {NUMBERS[self.kind][0]}"
+        return f"{self.name}, {self.task}{of} ({self.reason}){kind}"
+
+    def rows_of(self, table: Table) -> Table:
+        """The rows of a table that count: all, or only those that have a target."""
+        return without_missing(table, self.name)[0] if self.drop_missing else table
 
     def encode(self, table: Table) -> np.ndarray:
         """The numbers, or the classes counted from 0; or an `InputError` that names the row."""
         _refuse_missing(table, self.name)
         if self.classes is None:
-            return np.array(numbers(table, self.name))
+            values = numbers(table, self.name)
+            what, is_one = NUMBERS[self.kind]
+            for row, value in enumerate(values):
+                if not is_one(value):
+                    cell = short(table.column(self.name)[row])
+                    raise table.error(row, self.name, f"{cell} is not {what}.")
+            return np.array(values)
         places = {label: i for i, label in enumerate(self.classes)}
         labels = []
         for row, cell in enumerate(table.column(self.name)):
@@ -56,7 +80,8 @@ class Target:
     def to_json(self) -> dict[str, Any]:
         """The same as a dict, for a model's file."""
         classes = None if self.classes is None else list(self.classes)
-        return {"name": self.name, "classes": classes, "reason": self.reason}
+        said = {"name": self.name, "classes": classes, "reason": self.reason, "kind": self.kind}
+        return said | {"drop_missing": self.drop_missing}
 
     @staticmethod
     def from_json(said: Any) -> "Target":
@@ -67,7 +92,12 @@ class Target:
             isinstance(text, str) for text in texts
         ):
             raise TypeError("the target is no column")
-        return Target(said["name"], None if classes is None else tuple(classes), said["reason"])
+        # Files from before there were other kinds say nothing of them.
+        kind, drop = said.get("kind", "real"), said.get("drop_missing", False)
+        if kind not in NUMBERS or not isinstance(drop, bool):
+            raise TypeError("the target is of no kind that there is")
+        names = None if classes is None else tuple(classes)
+        return Target(said["name"], names, said["reason"], kind, drop)
 
 
 def learn_target(table: Table, name: str, task: Task | None) -> Target:
@@ -113,12 +143,26 @@ def _find_task(cells: Cells) -> tuple[Task, str]:
     return "regression", "numbers"
 
 
+def without_missing(table: Table, name: str) -> tuple[Table, int]:
+    """The rows that have a target, and how many have none; an `InputError` if all have none."""
+    cells = table.column(name)
+    kept = [row for row, cell in enumerate(cells) if cell is not None]
+    if not kept:
+        raise InputError(f"{table.path}, column {name!r}: no row has a target.")
+    return (table if len(kept) == len(cells) else table.take(kept)), len(cells) - len(kept)
+
+
 def _refuse_missing(table: Table, name: str) -> None:
     missing = [row for row, cell in enumerate(table.column(name)) if cell is None]
     if missing:
         num = len(missing) - 1
         others = f", as in {num:,} other row{'s' * (num > 1)}" if num else ""
-        raise table.error(missing[0], name, f"the target is missing{others}. Remove such rows.")
+        raise table.error(
+            missing[0],
+            name,
+            f"the target is missing{others}. Remove such rows, or leave them out by fitting with "
+            f"--missing-target drop.",
+        )
 
 
 def _label(cell: Cell) -> str:

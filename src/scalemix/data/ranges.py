@@ -1,0 +1,164 @@
+"""What training data lie between, by column and together, and how far other rows lie outside.
+
+A network says something everywhere. Where no row like it was seen, that is an extrapolation, and
+whoever reads it should know.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scalemix._warnings import warn
+from scalemix.data.values import is_finite
+
+# Rows are spoken of if a column is outside by more than this share of its range. Somewhat beyond
+# the range of a few dozen rows lie many that are drawn just like them.
+FAR = 0.5
+# The same of the distance from the centre, in units of that of the farthest training row.
+FAR_TOGETHER = 1.5
+# More columns than this, or fewer rows for each than the other, tell nothing of how columns go
+# together: distances then count each by itself.
+MOST_COLUMNS, LEAST_ROWS = 50, 10
+# How much the covariance is drawn to that of columns without correlation.
+SHRINKAGE = 0.1
+NAMED = 3
+
+
+class RangeWarning(UserWarning):
+    """Rows lie outside what a model was fitted to, so that their predictions are extrapolations.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scalemix.sklearn import ScaleMixRegressor
+    >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
+    >>> estimator = ScaleMixRegressor(**settings).fit(x, y)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     _ = estimator.predict(100 * x)
+    >>> caught[0].category.__name__
+    'RangeWarning'
+    """
+
+
+class Ranges(NamedTuple):
+    """The ends of each column of the training data, and how the columns go together."""
+
+    names: tuple[str, ...]
+    low: np.ndarray
+    high: np.ndarray
+    centre: np.ndarray
+    precision: np.ndarray
+    """The inverse of the covariance, (columns, columns); or of the variances, (columns,)."""
+    farthest: float
+    """The distance of the farthest training row from the centre."""
+
+    def outside(self, x: np.ndarray) -> "Outside":
+        """How far rows lie outside; a missing number lies inside."""
+        width = np.where(self.high > self.low, self.high - self.low, 1.0)
+        filled = np.where(np.isnan(x), self.centre, x)
+        beyond = np.maximum(filled - self.high, 0) - np.maximum(self.low - filled, 0)
+        together = _distance(filled - self.centre, self.precision) / self.farthest
+        return Outside(self.names, beyond / width, together)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as dicts and lists, for a model's file."""
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in self._asdict().items()
+        } | {"names": list(self.names)}
+
+    @staticmethod
+    def from_json(said: Any) -> "Ranges":
+        """What `to_json` gave, or a `ValueError`."""
+        names = tuple(said["names"])
+        arrays = {
+            name: np.array(said[name], np.float64)
+            for name in ("low", "high", "centre", "precision")
+        }
+        ranges = Ranges(names=names, farthest=said["farthest"], **arrays)
+        num = len(names)
+        if not (
+            all(isinstance(name, str) for name in names)
+            and all(arrays[name].shape == (num,) for name in ("low", "high", "centre"))
+            and ranges.precision.shape in ((num,), (num, num))
+            and all(np.isfinite(array).all() for array in arrays.values())
+            and is_finite(ranges.farthest)
+            and ranges.farthest > 0
+        ):
+            raise ValueError("its ranges are none")
+        return ranges
+
+
+class Outside(NamedTuple):
+    """How far rows lie outside the training data."""
+
+    names: tuple[str, ...]
+    beyond: np.ndarray
+    """For each row and column, in ranges of the column: above zero above it, below zero below."""
+    together: np.ndarray
+    """The distance of each row from the centre, in that of the farthest training row."""
+
+    @property
+    def by_row(self) -> np.ndarray:
+        """One number a row: zero inside, else by how much, in ranges or in farthest distances."""
+        farthest = np.abs(self.beyond).max(axis=1, initial=0.0)
+        return np.maximum(farthest, np.maximum(self.together - 1, 0))
+
+    def in_words(self) -> str | None:
+        """A line about the rows that lie far outside, if there are any."""
+        far = np.abs(self.beyond) > FAR
+        by_column, jointly = far.any(axis=1), self.together > FAR_TOGETHER
+        if not (by_column | jointly).any():
+            return None
+        said = [
+            f"{self.names[column]!r} by up to {np.abs(self.beyond[:, column]).max():.2g} times its "
+            f"range ({far[:, column].sum():,} rows)"
+            for column in np.argsort(-np.abs(self.beyond).max(axis=0), kind="stable")
+            if far[:, column].any()
+        ]
+        if len(said) > NAMED:
+            said[NAMED:] = [f"{len(said) - NAMED} more columns"]
+        only = jointly & ~by_column
+        if only.any():
+            said.append(
+                f"columns together, up to {self.together[only].max():.2g} times as far from the "
+                f"centre as any training row ({only.sum():,} rows)"
+            )
+        num = int((by_column | jointly).sum())
+        return (
+            f"{num:,} of {len(jointly):,} rows lie outside the training data, where predictions "
+            f"are guesses: {', '.join(said)}."
+        )
+
+
+def find_ranges(x: np.ndarray, names: Sequence[str]) -> Ranges:
+    """The ranges of training data, which may have gaps (NaN) but no column of nothing else."""
+    x = np.asarray(x, np.float64)
+    num_rows, num_columns = x.shape
+    centre = np.nanmean(x, axis=0)
+    away = np.where(np.isnan(x), 0.0, x - centre)
+    variance = np.mean(away**2, axis=0)
+    variance = np.where(variance > 0, variance, 1.0)
+    precision = 1 / variance
+    if num_columns <= MOST_COLUMNS and num_rows >= LEAST_ROWS * num_columns:
+        covariance = (1 - SHRINKAGE) * (away.T @ away) / num_rows + SHRINKAGE * np.diag(variance)
+        covariance[np.diag_indices(num_columns)] = variance
+        precision = np.linalg.inv(covariance)
+    farthest = float(_distance(away, precision).max())
+    return Ranges(
+        tuple(names), np.nanmin(x, axis=0), np.nanmax(x, axis=0), centre, precision, farthest or 1.0
+    )
+
+
+def warn_outside(ranges: Ranges, x: np.ndarray) -> None:
+    """Warn of rows that lie far outside."""
+    if len(x) and (said := ranges.outside(x).in_words()):
+        warn(said, RangeWarning)
+
+
+def _distance(away: np.ndarray, precision: np.ndarray) -> np.ndarray:
+    """The Mahalanobis distance of each row from the centre."""
+    scaled = away @ precision if precision.ndim == 2 else away * precision
+    return np.sqrt(np.maximum(np.sum(scaled * away, axis=1), 0.0))

@@ -1,0 +1,43 @@
+"""`fit --calibration` and `predict --conformal`."""
+
+import csv
+
+import pytest
+
+from tests.cli.conftest import fit_small, run
+
+
+@pytest.mark.parametrize("target", ["price", "mood"])
+def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regression):
+    ignored = {"price": "mood", "mood": "price"}[target]
+    fit = fit_small(tmp_path, target, "--ignore", ignored, "--calibration", "0.4")
+    assert "training on 40 rows and 7 inputs, 8 held out, 32 to calibrate" in fit.ran.err
+    assert "40 rows; 8 held out; 32 to calibrate" in run("info", fit.model).out
+    ran = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.8")
+    rows = list(csv.DictReader(ran.out.splitlines()))
+    truth = [row[target] for row in csv.DictReader(fit.data.read_text("utf-8").splitlines())]
+    if target == "price":
+        inside = [
+            float(row["lower"]) <= float(y) <= float(row["upper"])
+            for row, y in zip(rows, truth, strict=True)
+        ]
+    else:
+        inside = [y in row["set"].split(" | ") for row, y in zip(rows, truth, strict=True)]
+    assert sum(inside) >= 0.6 * len(rows)
+    # More than 32 rows can promise.
+    sure = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.99")
+    if target == "price":
+        assert "32 rows are too few to be sure of 99%" in sure.err
+        said = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.99", "--json")
+        assert set(said.json["predictions"]["lower"]) == {None}
+    else:
+        assert {row["set"] for row in csv.DictReader(sure.out.splitlines())} == {"bad | good"}
+    refused = run("predict", regression.model, regression.data, "--conformal")
+    assert refused.code == 2
+    assert "fit with --calibration 0.2" in refused.err
+
+
+def test_rows_must_be_left_to_train_on(tmp_path):
+    fit = fit_small(tmp_path, "price", "--calibration", "0.4", "--holdout", "0.7")
+    assert fit.ran.code == 2
+    assert "leave no rows to train on" in fit.ran.err

@@ -1,0 +1,80 @@
+"""Rows outside the training data, by column and together."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import mahalanobis
+
+from scalemix.data.ranges import FAR_TOGETHER, SHRINKAGE, Ranges, find_ranges
+
+RNG = np.random.default_rng(0)
+# Two columns that go together, and one far from zero.
+A = RNG.normal(size=300)
+X = np.stack([A, A + 0.1 * RNG.normal(size=300), 1e6 + RNG.normal(size=300)], axis=1)
+RANGES = find_ranges(X, ["a", "b", "c"])
+
+
+def test_training_rows_lie_inside():
+    outside = RANGES.outside(X)
+    assert (outside.by_row == 0).all()
+    assert outside.together.max() == pytest.approx(1)
+    assert outside.in_words() is None
+
+
+def test_a_column_is_outside_by_so_many_of_its_ranges():
+    far = X[:2].copy()
+    far[0, 2] = X[:, 2].max() + 2 * np.ptp(X[:, 2])
+    far[1, 0] = X[:, 0].min() - 0.6 * np.ptp(X[:, 0])
+    outside = RANGES.outside(far)
+    np.testing.assert_allclose(outside.beyond[[0, 1], [2, 0]], [2.0, -0.6])
+    said = outside.in_words()
+    assert said.startswith("2 of 2 rows lie outside the training data, where predictions are")
+    assert "'c' by up to 2 times its range (1 rows), 'a' by up to 0.6 times" in said
+    assert (outside.by_row >= [2.0, 0.6]).all()
+    # A hair beyond is not worth a word, and is in the numbers.
+    near = X[:1].copy()
+    near[0, 2] = X[:, 2].max() + 0.01
+    near = RANGES.outside(near)
+    assert near.in_words() is None
+    assert 0 < near.by_row[0] < 0.1
+
+
+def test_columns_that_go_together_are_outside_together():
+    # Each number by itself was seen; together they never were.
+    odd = np.array([[2.0, -2.0, 1e6]])
+    outside = RANGES.outside(odd)
+    assert (outside.beyond == 0).all()
+    covariance = np.cov(X.T, bias=True)
+    drawn = (1 - SHRINKAGE) * covariance
+    np.fill_diagonal(drawn, np.diag(covariance))
+    inverse = np.linalg.inv(drawn)
+    expected = mahalanobis(odd[0], X.mean(axis=0), inverse) / max(
+        mahalanobis(row, X.mean(axis=0), inverse) for row in X
+    )
+    assert outside.together[0] == pytest.approx(expected, rel=1e-6)
+    assert expected > FAR_TOGETHER
+    assert "columns together, up to" in outside.in_words()
+
+
+def test_gaps_lie_inside_and_constants_have_a_range():
+    x = np.stack([X[:, 0], np.ones(300)], axis=1)
+    x[::7, 0] = np.nan
+    ranges = find_ranges(x, ["a", "one"])
+    np.testing.assert_array_equal(ranges.outside(x).by_row, 0)
+    np.testing.assert_allclose(ranges.outside(np.array([[np.nan, 3.0]])).beyond, [[0.0, 2.0]])
+
+
+def test_many_columns_count_each_by_itself():
+    wide = RNG.normal(size=(40, 60))
+    ranges = find_ranges(wide, [str(i) for i in range(60)])
+    assert ranges.precision.shape == (60,)
+    assert (ranges.outside(wide).by_row == 0).all()
+
+
+def test_ranges_come_back_from_a_file():
+    again = Ranges.from_json(json.loads(json.dumps(RANGES.to_json())))
+    np.testing.assert_array_equal(again.outside(2 * X).by_row, RANGES.outside(2 * X).by_row)
+    for damage in ({"farthest": 0}, {"low": [1.0]}, {"names": [1, 2, 3]}, {"high": [np.nan] * 3}):
+        with pytest.raises(ValueError, match="ranges are none"):
+            Ranges.from_json(RANGES.to_json() | damage)

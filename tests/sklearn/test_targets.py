@@ -1,0 +1,114 @@
+"""Kinds of targets, rows without one, and weights of classes."""
+
+import pickle
+
+import numpy as np
+import pandas
+import pytest
+
+import scalemix as sx
+from scalemix.posterior import streaming
+from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+QUICK = {"hidden": (8,), "num_members": 1, "temperature": 0.1, "noise_floor": 0.1,
+         "max_steps": 150, "random_state": 0}  # fmt: skip
+RATE = np.exp(1 + 0.5 * X[:, 0])
+TARGETS = {
+    "positive": RATE * RNG.lognormal(0, 0.2, 60),
+    "count": RNG.poisson(RATE),
+    "share": 1 / (1 + np.exp(-X[:, 0] + 0.3 * RNG.normal(size=60))),
+    "time": sx.likelihoods.censored_times(RATE * RNG.weibull(2.0, 60), RNG.uniform(size=60) < 0.7),
+}
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_predictions_stay_where_targets_can_be(kind, monkeypatch):
+    # Quantiles of many rows take long where programs are not optimised.
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+    y = TARGETS[kind]
+    fitted = ScaleMixRegressor(target=kind, **QUICK).fit(X, y)
+    lower, upper = fitted.predict_interval(X[:4])
+    low, high = fitted.posterior_.model.likelihood.support
+    if kind == "count":
+        low = -1
+        np.testing.assert_array_equal(lower, np.floor(lower))
+    assert (low < lower).all()
+    assert (lower < upper).all()
+    assert (upper < high).all()
+    # It learned what the first column does; of times the score is a log-likelihood.
+    assert np.corrcoef(fitted.predict(X), X[:, 0])[0, 1] > 0.8
+    if kind == "time":
+        assert fitted.score(X, y) == fitted.predict_dist(X).log_prob(y).mean()
+    else:
+        assert 0.2 < fitted.score(X, y) <= 1
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(X[:4]), fitted.predict(X[:4]))
+
+
+def test_several_counts_are_one_fit():
+    y = np.stack([TARGETS["count"], RNG.poisson(10 * RATE)], axis=1)
+    fitted = ScaleMixRegressor(target="count", **QUICK | {"max_steps": 20}).fit(X, y)
+    assert fitted.predict(X).shape == (60, 2)
+    assert fitted.relevance_.shape == (3,)
+    assert fitted.posterior_.model.likelihood.title == "Independent(NegativeBinomial, 2)"
+
+
+def test_another_kind_is_suggested_where_it_would_help():
+    with pytest.warns(sx.InputWarning, match=r"whole numbers from zero.*target='count'"):
+        ScaleMixRegressor(**QUICK | {"max_steps": 20}).fit(X, TARGETS["count"])
+    for kind, target in (("money", X[:, 0]), ("count", TARGETS["positive"])):
+        with pytest.raises(ValueError, match=r"target must be one of|y is .* at row"):
+            ScaleMixRegressor(target=kind, **QUICK).fit(X, target)
+
+
+def test_rows_without_a_target_are_counted_and_left_out_on_request():
+    y, weight = X[:, 0].copy(), np.linspace(1, 2, 60)
+    y[[3, 7]] = np.nan
+    kept = ~np.isnan(y)
+    with pytest.raises(ValueError, match=r"2 of 60 rows have no target .* missing_target='drop'"):
+        ScaleMixRegressor(**QUICK).fit(X, y)
+    with pytest.warns(sx.InputWarning, match="2 of 60 rows have no target, and are left out"):
+        dropped = ScaleMixRegressor(missing_target="drop", **QUICK).fit(X, y, weight)
+    alone = ScaleMixRegressor(**QUICK).fit(X[kept], y[kept], weight[kept])
+    np.testing.assert_array_equal(dropped.predict(X), alone.predict(X))
+    with pytest.raises(ValueError, match="No row has a target"):
+        ScaleMixRegressor(missing_target="drop", **QUICK).fit(X, np.full(60, np.nan))
+    with pytest.raises(ValueError, match="missing_target must be 'error' or 'drop'"):
+        ScaleMixRegressor(missing_target="fill", **QUICK).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pandas.NA])
+def test_classes_may_be_missing_too(gap):
+    y = np.where(X[:, 0] > 0, "yes", "no").astype(object)
+    y[:2] = gap
+    settings = {"missing_target": "drop", **QUICK, "max_steps": 20}
+    with pytest.warns(sx.InputWarning, match="2 of 60 rows"):
+        fitted = ScaleMixClassifier(**settings).fit(pandas.DataFrame(X), pandas.Series(y))
+    assert fitted.classes_.tolist() == ["no", "yes"]
+
+
+def test_weights_of_classes_are_weights_of_their_rows():
+    y = np.where(X[:, 0] > 1, "rare", "common")
+    counts = pandas.Series(y).value_counts()
+    balanced = ScaleMixClassifier(class_weight="balanced", **QUICK).fit(X, y)
+    by_hand = {name: 60 / (2 * count) for name, count in counts.items()}
+    named = ScaleMixClassifier(class_weight=by_hand, **QUICK).fit(X, y)
+    weighted = ScaleMixClassifier(**QUICK).fit(X, y, pandas.Series(y).map(by_hand).to_numpy())
+    shares = balanced.predict_proba(X)
+    np.testing.assert_array_equal(named.predict_proba(X), shares)
+    np.testing.assert_array_equal(weighted.predict_proba(X), shares)
+    plain = ScaleMixClassifier(**QUICK).fit(X, y)
+    assert (shares[:, 1] - plain.predict_proba(X)[:, 1]).mean() > 0.02
+
+
+def test_rows_outside_the_training_data_are_said_with_their_columns():
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    fitted = ScaleMixRegressor(**QUICK | {"max_steps": 20}).fit(frame, X[:, 0])
+    far = frame.assign(b=frame["b"] + 100)
+    with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie outside .*'b' by up to"):
+        fitted.predict(far)
+    assert (fitted.ranges_.outside(far.to_numpy()).by_row > 5).all()
+    # None of its own, and none after a round trip.
+    pickle.loads(pickle.dumps(fitted)).predict(frame)
