@@ -2,9 +2,10 @@
 
 A group named `unit` has one scale for each row (a row holds the outgoing weights of one unit),
 `output` one for the weights that lead to each output, `column` one for the inputs that were made of
-one column of a table, `weight` one for each weight, `layer` one for the whole matrix;
-`networks/groups.py` says how these act on a layer. Where a structure has several
-groups, their scales multiply. What they multiply is the structure's base.
+one column of a table, `part` one for those that belong together within a column, `weight` one for
+each weight, `layer` one for the whole matrix; `networks/groups.py` says how these act on a layer.
+Where a structure has several groups, their scales multiply. What they multiply is the structure's
+base.
 """
 
 import abc
@@ -20,7 +21,7 @@ from scalemix.mixtures import ScaleMixture
 
 __all__ = ["ADD", "ARD", "ARDADD", "DropConnect", "Structure"]
 
-By = Literal["unit", "output", "head", "token", "column"]
+By = Literal["unit", "output", "head", "token", "column", "part"]
 """Who may share a scale within a layer, but for all of it and for nobody."""
 # The words of summaries.
 SHARING = {
@@ -29,6 +30,7 @@ SHARING = {
     "head": ("that leave a head of attention", "a head"),
     "token": ("of a token", "a token"),
     "column": ("that read a column of the table", "a column"),
+    "part": ("that read a part of a column", "a part of a column"),
 }
 
 
@@ -125,13 +127,13 @@ class ARD(Structure):
         infinite is flat.
     base : Base, default Normal()
         The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
-    by : {"unit", "output", "head", "token", "column"} or several of them, default "unit"
+    by : {"unit", "output", "head", "token", "column", "part"} or several of them, default "unit"
         Which weights share a scale: those that leave a unit, or an input channel of a convolution,
         or make up a dimension of an embedding; those that lead to an output, a filter of a
         convolution; those that leave a head of attention (in its output projection); those of a
-        token of an embedding; or those that read the inputs made of one column of a table (in
-        `scalemix.networks.ColumnLinear`). As noise, scales by output multiply what the layer puts
-        out, before the bias. Scales of several kinds multiply.
+        token of an embedding; or those that read the inputs made of one column of a table, or of a
+        part of one (in `scalemix.networks.ColumnLinear`). As noise, scales by output multiply what
+        the layer puts out, before the bias. Scales of several kinds multiply.
 
     Examples
     --------
@@ -139,8 +141,8 @@ class ARD(Structure):
     {'unit': HalfCauchy(scale=1)}
     >>> sx.ARD(sx.HalfCauchy(1.0), by="output").groups
     {'output': HalfCauchy(scale=1)}
-    >>> list(sx.ARD(sx.HalfCauchy(1.0), by=("unit", "column")).groups)
-    ['unit', 'column']
+    >>> list(sx.ARD(sx.HalfCauchy(1.0), by=("column", "part")).groups)
+    ['column', 'part']
     """
 
     by: By | tuple[By, ...] = eqx.field(
@@ -239,7 +241,7 @@ class ARDADD(Structure):
         infinite is flat.
     base : Base, default Normal()
         The distribution that the noise multiplies, in its standard form: one of `scalemix.bases`.
-    by : {"unit", "output", "head", "token", "column"}, default "unit"
+    by : {"unit", "output", "head", "token", "column", "part"}, default "unit"
         Which weights share a scale, as in `ARD`.
 
     Examples

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalemix.data.bins import check_bins, find_edges, ramps
+from scalemix.data.bins import check_bins, count_bins, find_edges, ramps
 from scalemix.tables import Columns, learn_columns
 from tests.tables.test_columns import table
 
@@ -55,6 +55,26 @@ def test_a_column_of_two_values_has_no_bins():
     assert find_edges(np.full(5, 3.0), 8) == ()
 
 
+def test_values_that_repeat_leave_bins_for_the_others():
+    values = np.array([0.0] * 90 + [1, 2, 5, 9, 30, 31, 32, 40, 41, 99])
+    edges = find_edges(values, 6)
+    # All quantiles but the last are zero: the other ends lie evenly among the other values.
+    assert edges == (0, 2, 5, 30, 31, 40, 99)
+    assert find_edges(np.arange(50.0), 5) == (0, 9, 19, 29, 39, 49)
+
+
+def test_the_number_of_bins_follows_rows_and_columns():
+    assert [count_bins("auto", rows, 10) for rows in (50, 640, 10**6)] == [8, 20, 128]
+    assert count_bins("auto", 10**6, 100) == 20
+    assert count_bins("auto", 10**6, 5000) == 2
+    assert count_bins(5, 10, 3) == 5
+    assert count_bins(None, 10, 3) is None
+    optional = learn_columns(table(a=["0", "1", "2"], y=["1", "2", "5"]), "y", bins="auto")
+    assert optional.layout.optional.tolist() == [False, True, True]
+    said = json.loads(json.dumps(optional.to_json()))
+    assert Columns.from_json(said) == optional
+
+
 @pytest.mark.parametrize("bins", [0, 1, 2.0, "8", True])
 def test_impossible_numbers_of_bins_are_refused(bins):
     with pytest.raises(ValueError, match="bins must be a whole number of at least 2"):
@@ -64,8 +84,9 @@ def test_impossible_numbers_of_bins_are_refused(bins):
 def test_columns_of_a_table_in_bins():
     data = table(a=["0", "1", "2", None, "4"], k=list("xyxyx"), y=["1", "2", "5", "6", "7"])
     columns = learn_columns(data, "y", bins=2)
-    assert columns.features == ["a", "a, 0 to 1", "a, 1 to 4", "k = x", "k = y"]
-    assert columns.groups == {"a": [0, 1, 2], "k": [3, 4]}
+    bins = ["a, 0 to 1", "a, 1 to 4"]
+    assert columns.features == ["a", *bins, "a is missing", "k = x", "k = y", "k = another"]
+    assert columns.groups == {"a": [0, 1, 2, 3], "k": [4, 5, 6]}
     assert "numbers: a (2 bins)" in columns.describe()
     # The missing one sits at the median, 1.5.
     third = [0, 0, 1 / 3, 0.5 / 3, 1]

@@ -215,9 +215,21 @@ def test_columns_whose_digits_single_precision_has_lost_are_told_of():
     sx.fit(build(), X.astype(np.float32), Y, METHOD, key=KEY)
 
 
-def test_what_to_standardize_is_one_of_three():
-    with pytest.raises(ValueError, match="standardize must be True, False or 'target'"):
-        sx.fit(build(), X, Y, METHOD, key=KEY, standardize="x")
+@pytest.mark.parametrize("bad", ["x", [1.0, 0.0, 1.0], [[True]]])
+def test_what_to_standardize_is_one_of_four(bad):
+    with pytest.raises(ValueError, match="standardize must be True, False, 'target', or one truth"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, standardize=bad)
+    with pytest.raises(ValueError, match="2 truth values, and x has 3 columns"):
+        sx.fit(build(), X, Y, METHOD, key=KEY, standardize=[True, False])
+
+
+def test_columns_that_keep_their_unit_are_centred():
+    post = sx.fit(build(), 5 + 10 * X, Y, METHOD, key=KEY, standardize=[True, False, True])
+    whole = sx.fit(build(), 5 + 10 * X, Y, METHOD, key=KEY)
+    np.testing.assert_array_equal(post.scaling.x_mean, whole.scaling.x_mean)
+    expected = np.where([True, False, True], whole.scaling.x_scale, 1.0)
+    np.testing.assert_array_equal(post.scaling.x_scale, expected)
+    assert post.scaling.y_scale == whole.scaling.y_scale
 
 
 def test_networks_in_bfloat16_train_and_predict():

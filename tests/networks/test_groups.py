@@ -17,6 +17,7 @@ LAYERS = {
         jax.random.split(KEY, 2)
     ),
     "Embedding": eqx.nn.Embedding(5, 4, key=KEY),
+    "ColumnLinear": sx.networks.ColumnLinear((1, 0, 1, 1), 3, (0, 1, 2, 2), key=KEY),
     "heads": eqx.nn.MultiheadAttention(2, 4, key=KEY),
 }
 
@@ -39,7 +40,12 @@ PAIRS = [(name, layer) for name in GROUPS for layer in LAYERS if has(name, layer
 
 def test_every_group_has_a_layer_and_others_say_what_they_lack():
     assert {name for name, _ in PAIRS} == set(GROUPS)
-    says = {"output": "output_axis=", "token": "token_axis=", "head": "MultiheadAttention has them"}
+    says = {
+        "output": "output_axis=",
+        "token": "token_axis=",
+        "head": "MultiheadAttention has them",
+        "column": "Only a scalemix.networks.ColumnLinear",
+    }
     for name, message in says.items():
         lacking = [layer for layer in LAYERS if not has(name, layer)]
         with pytest.raises(ValueError, match=message):

@@ -33,14 +33,22 @@ def test_numbers_stay_as_they_are_and_missing_ones_sit_at_the_median():
     columns = learn_columns(TRAIN, "price")
     x = columns.encode(TRAIN).x
     assert columns.features == [
-        "size", "kind = a", "kind = b", "sold", "flag = false", "flag = true",
+        "size", "size is missing", "kind = a", "kind = b", "kind is missing", "kind = another",
+        "sold", "flag = false", "flag = true", "flag = another",
     ]  # fmt: skip
-    assert columns.groups == {"size": [0], "kind": [1, 2], "sold": [3], "flag": [4, 5]}
-    np.testing.assert_array_equal(x[:, 0], [1, 2, 2, 6])
-    np.testing.assert_array_equal(x[:, 1:3], [[0, 1], [1, 0], [0, 0], [1, 0]])
+    groups = {"size": [0, 1], "kind": [2, 3, 4, 5], "sold": [6], "flag": [7, 8, 9]}
+    assert columns.groups == groups
+    np.testing.assert_array_equal(x[:, :2], [[1, 0], [2, 0], [2, 1], [6, 0]])
+    kinds = [[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]]
+    np.testing.assert_array_equal(x[:, 2:6], kinds)
     # Dates are days: the second is two after the first.
-    assert x[1, 3] - x[0, 3] == 2
-    np.testing.assert_array_equal(x[:, 5], [1, 0, 1, 0])
+    assert x[1, 6] - x[0, 6] == 2
+    np.testing.assert_array_equal(x[:, 8], [1, 0, 1, 0])
+    layout = columns.layout
+    assert layout.columns.tolist() == [0, 0, 1, 1, 1, 1, 2, 3, 3, 3]
+    assert layout.parts.tolist() == [0, 1, 2, 2, 2, 2, 3, 4, 4, 4]
+    assert np.flatnonzero(layout.scaled).tolist() == [0, 6]
+    assert columns.number_places == [0, 6]
     assert columns.left_out == {"same": "the same in every row", "hollow": "empty"}
     np.testing.assert_array_equal(columns.target.encode(TRAIN), [1.5, 2, 3, 4])
 
@@ -113,22 +121,26 @@ def test_medians_and_categories_come_from_the_given_rows_alone():
     data = table(a=["1", "3", "100"], k=["x", "y", "z"], y=["1", "2", "5"])
     columns = learn_columns(data, "y", rows=[0, 1])
     encoded = columns.encode(data)
-    assert columns.features == ["a", "k = x", "k = y"]
-    np.testing.assert_allclose(encoded.x[2], [100, 0, 0])
-    assert encoded.remarks == ["'k': unknown 'z', taken as no category"]
+    assert columns.features == ["a", "k = x", "k = y", "k = another"]
+    np.testing.assert_allclose(encoded.x[2], [100, 0, 0, 1])
+    assert encoded.remarks == ["'k': unknown 'z', taken as another category"]
 
 
 def test_what_is_missing_or_unknown_is_said():
     columns = learn_columns(TRAIN, "price", ignore=["sold"])
-    new = table(size=[None, "2"], kind=["c", None], flag=["true", "true"])
+    new = table(size=[None, "2"], kind=["c", None], flag=["true", None])
     assert columns.encode(new).remarks == [
-        "'size': 1 missing, taken as the median",
-        "'kind': 1 missing, taken as no category",
-        "'kind': unknown 'c', taken as no category",
+        "'size': 1 missing, which networks are told",
+        "'kind': 1 missing, which networks are told",
+        "'kind': unknown 'c', taken as another category",
+        # Training had no gaps here.
+        "'flag': 1 missing, taken as no category",
     ]
+    np.testing.assert_array_equal(columns.encode(new).x[1, columns.groups["flag"]], 0)
 
 
-def test_text_that_differs_in_most_rows_and_rare_categories_are_left_out():
+def test_text_that_differs_in_most_rows_and_rare_categories_are_left_out(monkeypatch):
+    monkeypatch.setattr("scalemix.tables.learning.MOST_CATEGORIES", 30)
     rows = range(200)
     data = table(
         name=[f"person {i}" for i in rows],
@@ -137,7 +149,9 @@ def test_text_that_differs_in_most_rows_and_rare_categories_are_left_out():
     )
     columns = learn_columns(data, "y")
     assert "different in most rows" in columns.left_out["name"]
-    assert len(columns.features) == 30
+    # And one for all others, of which training had some.
+    assert len(columns.features) == 31
+    assert columns.encode(data).x[:, -1].sum() == 20
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from scalemix.data.ranges import Outside, Ranges
 from scalemix.data.values import is_finite, is_whole
 from scalemix.fitting.kinds import SettingError
 from scalemix.tables import Columns, Encoded, InputError, Table
-from scalemix.tables.inputs import Numeric
 
 if TYPE_CHECKING:
     from scalemix.posterior.posterior import Posterior
@@ -108,7 +107,7 @@ class TableModel:
         """How far the numbers of rows lie outside those of training, as far as it is known."""
         if self.ranges is None:
             return None
-        return self.ranges.outside(x[:, number_places(self.columns)])
+        return self.ranges.outside(x[:, self.columns.number_places])
 
     def save(self, path: Path) -> None:
         """Write the model to one file, whole or not at all."""
@@ -140,11 +139,6 @@ class TableModel:
                 f"how good the model is. Give other rows, or fit with --holdout."
             )
         return table.take(held), f"{len(held):,} held-out rows of {table.path.name}"
-
-
-def number_places(columns: Columns) -> list[int]:
-    """Which inputs of the network are the numbers and dates of the table, as they are."""
-    return [columns.groups[c.name][0] for c in columns.inputs if isinstance(c, Numeric)]
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.cli.console import Terminal
-from scalemix.cli.models import Source, TableModel, as_input_errors, number_places
+from scalemix.cli.models import Source, TableModel, as_input_errors
 from scalemix.cli.settings import as_option
 from scalemix.data.preparation import keep_units
 from scalemix.data.ranges import find_ranges
@@ -82,7 +82,7 @@ def train(
             "by_error": bool(conformal.by_error),
         }
     settings = recipe.settings(len(rows))
-    places, ranges = number_places(columns), None
+    places, ranges = columns.number_places, None
     if places:
         ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
     return TableModel(

@@ -60,8 +60,8 @@ def ramps(values: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
 
 def check_bins(bins: Any) -> None:
     """Raise `ValueError` unless `bins` is "auto", `None` or a whole number from 2."""
-    auto = isinstance(bins, str) and bins == "auto"
-    if not (auto or bins is None or (is_whole(bins) and bins > 1)):
+    known = ("auto",) if isinstance(bins, str) else (None,)
+    if bins not in known and not (is_whole(bins) and int(bins) > 1):
         raise ValueError(
             f"bins must be a whole number of at least 2, 'auto', or None; got {bins!r}."
         )

@@ -10,6 +10,9 @@ class Layout(NamedTuple):
 
     columns: np.ndarray
     """The number of the column that it was made of."""
+    parts: np.ndarray
+    """The number of the part of a column that it belongs to: a bin is a part of its own, and all
+    categories of a column are one."""
     scaled: np.ndarray
     """Whether it is divided by its standard deviation. Bins and categories keep their unit: a rare
     category would otherwise be a large number."""
@@ -24,18 +27,21 @@ class Layout(NamedTuple):
 
 def join(parts: list[Layout]) -> Layout:
     """The layout of several columns, each of which counts from column 0, side by side."""
-    numbers = [np.full(len(part.columns), number) for number, part in enumerate(parts)]
-    _, scaled, optional = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return Layout(np.concatenate(numbers), scaled, optional)
+    columns = np.repeat(np.arange(len(parts)), [len(part.columns) for part in parts])
+    starts = np.cumsum([0, *(part.parts.max() + 1 for part in parts)])
+    numbers = [part.parts + start for part, start in zip(parts, starts[:-1], strict=True)]
+    scaled, optional = (np.concatenate([part[i] for part in parts]) for i in (2, 3))
+    return Layout(columns, np.concatenate(numbers), scaled, optional)
 
 
 def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False) -> Layout:
     """A column of numbers: the number itself, its bins, and whether it is missing."""
     size = 1 + num_bins + gaps
     place = np.arange(size)
-    return Layout(np.zeros(size, int), place == 0, optional & (place > 0) & (place <= num_bins))
+    is_bin = (place > 0) & (place <= num_bins)
+    return Layout(np.zeros(size, int), place, place == 0, optional & is_bin)
 
 
 def of_categories(num: int) -> Layout:
     """A column of words: an input for each of so many categories."""
-    return Layout(np.zeros(num, int), np.zeros(num, bool), np.zeros(num, bool))
+    return Layout(np.zeros(num, int), np.zeros(num, int), np.zeros(num, bool), np.zeros(num, bool))

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -20,6 +19,7 @@ from scalemix.inference.training.scales import have_maximum
 from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood, for_target
 from scalemix.mixtures import HalfCauchy, ScaleMixture
 from scalemix.model.assignment import Prior
+from scalemix.networks.mlp import Columns
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
 
 PRIORS: dict[str, type[Structure]] = {
@@ -77,14 +77,15 @@ def build_prior(recipe: RecipeSettings) -> Structure:
 def build_table_prior(recipe: RecipeSettings, layout: Layout | None) -> Prior:
     """The prior of a network that reads a table whose columns may be several inputs each.
 
-    Weights that read one column then share a scale besides their own, so that a rare category
-    shrinks towards the others and a useless column goes as a whole. Both are half-Cauchy: of the
-    many inputs most can go, and few stay as they are.
+    Weights that read one column then share a scale, so that a rare category shrinks towards the
+    others and a useless column goes as a whole. Parts of a column, such as bins, have scales of
+    their own besides. Both are half-Cauchy: most of the many inputs can go, and few stay as they
+    are.
     """
     prior = build_prior(recipe)
     if not reads_columns(recipe, layout):
         return prior
-    first = {FIRST_LAYER[recipe.residual]: ARD(HalfCauchy(1.0), by=("unit", "column"))}
+    first = {FIRST_LAYER[recipe.residual]: ARD(HalfCauchy(1.0), by=("column", "part"))}
     if not recipe.residual:
         return first | {f"layers.{place + 1}": prior for place in range(len(recipe.hidden))}
     blocks = {"blocks.*": prior} if len(recipe.hidden) > 1 else {}
@@ -101,6 +102,13 @@ def reads_columns(recipe: RecipeSettings, layout: Layout | None) -> bool:
         and recipe.mixture == "auto"
         and recipe.prior != "drop-connect"
     )
+
+
+def inputs_to_read(recipe: RecipeSettings, layout: Layout | None, num_inputs: int) -> int | Columns:
+    """The number of inputs; or, where these have scales by column, columns and parts of them."""
+    if layout is None or not reads_columns(recipe, layout):
+        return num_inputs
+    return layout.columns.tolist(), layout.parts.tolist()
 
 
 def may_do_without(recipe: RecipeSettings, layout: Layout | None) -> bool:
@@ -131,7 +139,7 @@ def reads_all(network: PyTree) -> bool:
 
 def build_network(
     recipe: RecipeSettings,
-    num_inputs: int | Sequence[int],
+    num_inputs: int | Columns,
     num_outputs: int,
     *,
     key: PRNGKeyArray,

@@ -22,6 +22,7 @@ from scalemix.inference.training.em import VariationalEM
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
+from scalemix.networks.mlp import Columns
 from scalemix.posterior.posterior import Posterior
 from scalemix.structures import Structure
 
@@ -195,13 +196,18 @@ class Recipe(RecipeSettings):
         """
         return building.build_prior(self)
 
-    def build_network(self, num_inputs: int, num_outputs: int, *, key: PRNGKeyArray) -> PyTree:
+    def build_network(
+        self, num_inputs: int | Columns, num_outputs: int, *, key: PRNGKeyArray
+    ) -> PyTree:
         """A network with fresh weights.
 
         Parameters
         ----------
-        num_inputs, num_outputs : int
-            The sizes of its two ends.
+        num_inputs : int or pair of sequences of int
+            The number of inputs; or, for each input, the number of the column of a table that it
+            was made of, and that of the part of a column.
+        num_outputs : int
+            The number of outputs.
         key : PRNG key
             The source of the weights.
 
@@ -352,7 +358,7 @@ class Recipe(RecipeSettings):
             num_targets = np.shape(y)[1]
         likelihoods = self.build_likelihoods(num_classes, num_targets)
         prior = building.build_table_prior(self, layout)
-        read = layout.columns.tolist() if building.reads_columns(self, layout) else num_inputs
+        read = building.inputs_to_read(self, layout, num_inputs)
         network = self.build_network(read, likelihoods[0].num_outputs, key=network_key)
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,

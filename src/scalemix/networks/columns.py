@@ -18,8 +18,10 @@ class ColumnLinear(eqx.nn.Linear):
 
     A column of words becomes an input for each category, and a column of numbers may become one for
     each of its bins. With `ARD(..., by="column")` all weights that read one column share a scale:
-    the prior of random effects, under which rare categories shrink towards the column's mean and a
-    column that is of no use is switched off as a whole.
+    the prior of random effects, under which rare categories shrink towards the column's mean, a
+    category that was never seen is as uncertain as categories of this column are, and a column
+    that is of no use is switched off as a whole. With `by=("column", "part")`, parts of a column
+    have scales of their own besides: each bin, and all categories together.
 
     Parameters
     ----------
@@ -27,6 +29,9 @@ class ColumnLinear(eqx.nn.Linear):
         The number of the column that each input was made of, counted from 0.
     out_features : int or "scalar"
         The number of outputs; "scalar" gives one number without an axis.
+    parts : sequence of int, optional
+        The number of the part of a column that each input belongs to, counted from 0 through all
+        columns. By default each input is a part of its own.
     on : array-like of bool, optional
         Which inputs are read. By default all are.
     use_bias : bool, default True
@@ -39,12 +44,13 @@ class ColumnLinear(eqx.nn.Linear):
     >>> layer = sx.networks.ColumnLinear((0, 1, 1, 1), 8, key=key)
     >>> layer(jnp.ones(4)).shape
     (8,)
-    >>> prior = sx.ARD(sx.HalfCauchy(1.0), by="column")
+    >>> prior = sx.ARD(sx.HalfCauchy(1.0), by=("column", "part"))
     >>> sx.Model(layer, prior, sx.likelihoods.Categorical(8)).scale_shapes
-    {'network': {'column': (2,)}}
+    {'network': {'column': (2,), 'part': (4,)}}
     """
 
     columns: tuple[int, ...] = eqx.field(static=True)
+    parts: tuple[int, ...] = eqx.field(static=True)
     on: Array
     """Which inputs are read."""
 
@@ -52,26 +58,41 @@ class ColumnLinear(eqx.nn.Linear):
         self,
         columns: Sequence[int],
         out_features: int | Literal["scalar"],
+        parts: Sequence[int] | None = None,
         on: Any = None,
         *,
         use_bias: bool = True,
         key: PRNGKeyArray,
     ):
         super().__init__(len(columns), out_features, use_bias=use_bias, key=key)
-        self.columns = tuple(int(column) for column in columns)
-        if sorted(set(self.columns)) != list(range(max(self.columns, default=-1) + 1)):
-            raise ValueError(
-                f"columns must be the numbers 0, 1, ... of the columns, each with one input or "
-                f"more; got {self.columns}."
-            )
-        self.on = jnp.ones(len(columns), bool) if on is None else jnp.asarray(on, bool)
-        if self.on.shape != (len(columns),):
-            raise ValueError(
-                f"on must say yes or no to {len(columns)} inputs, got {self.on.shape}."
-            )
+        num = len(columns)
+        self.columns = _numbered("columns", columns, num)
+        self.parts = _numbered("parts", range(num) if parts is None else parts, num)
+        self.on = jnp.ones(num, bool) if on is None else jnp.asarray(on, bool)
+        if self.on.shape != (num,):
+            raise ValueError(f"on must say yes or no to {num} inputs, got {self.on.shape}.")
 
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         return super().__call__(jax.lax.select(self.on, x, jnp.zeros_like(x)), key=key)
 
 
-register(ColumnLinear, dataclasses.replace(LINEAR, columns=lambda layer: layer.columns))
+def _numbered(name: str, given: Sequence[int], num: int) -> tuple[int, ...]:
+    numbers = tuple(int(number) for number in given)
+    if (
+        not num
+        or len(numbers) != num
+        or sorted(set(numbers)) != list(range(max(numbers, default=-1) + 1))
+    ):
+        raise ValueError(
+            f"{name} must hold the numbers 0, 1, ... of {name}, each at one or more of "
+            f"{num} inputs; got {str(numbers)[:80]}."
+        )
+    return numbers
+
+
+register(
+    ColumnLinear,
+    dataclasses.replace(
+        LINEAR, columns=lambda layer: layer.columns, parts=lambda layer: layer.parts
+    ),
+)

@@ -6,6 +6,7 @@ nowhere else: a new kind of group is one `Group` and one entry in `GROUPS`.
 
 import dataclasses
 from collections.abc import Callable
+from typing import Literal
 
 import jax
 import jax.numpy as jnp
@@ -103,13 +104,14 @@ def _num_heads(site: Site) -> int:
     return site.num_heads
 
 
-def _columns(site: Site) -> tuple[int, ...]:
-    if site.columns is None:
+def _known(site: Site, what: Literal["columns", "column_parts"]) -> tuple[int, ...]:
+    numbers = getattr(site, what)
+    if numbers is None:
         raise ValueError(
-            f"Scales by column on {site.name!r}: it does not say which column of a table each of "
-            f"its inputs was made of. Only a scalemix.networks.ColumnLinear does."
+            f"Scales by column or part of one on {site.name!r}: it does not say which column of a "
+            f"table each of its inputs was made of. Only a scalemix.networks.ColumnLinear does."
         )
-    return site.columns
+    return numbers
 
 
 UNIT = Group(
@@ -130,9 +132,14 @@ HEAD = Group(
     spread=lambda site, scales: jnp.repeat(scales, site.num_rows // len(scales)),
 )
 COLUMN = Group(
-    shape=lambda site: (max(_columns(site)) + 1,),
+    shape=lambda site: (max(_known(site, "columns")) + 1,),
     along="row",
-    spread=lambda site, scales: scales[jnp.asarray(_columns(site))],
+    spread=lambda site, scales: scales[jnp.asarray(_known(site, "columns"))],
+)
+PART = Group(
+    shape=lambda site: (max(_known(site, "column_parts")) + 1,),
+    along="row",
+    spread=lambda site, scales: scales[jnp.asarray(_known(site, "column_parts"))],
 )
 LAYER = Group(shape=lambda site: (), along="row")
 WEIGHT = Group(
@@ -147,6 +154,7 @@ GROUPS: dict[str, Group] = {
     "token": TOKEN,
     "head": HEAD,
     "column": COLUMN,
+    "part": PART,
     "layer": LAYER,
 }
 """What each name means that structures give their groups."""

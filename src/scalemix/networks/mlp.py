@@ -11,13 +11,16 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.networks.columns import ColumnLinear
 
 Size = int | Literal["scalar"]
+Columns = tuple[Sequence[int], Sequence[int]]
+"""The column that each input was made of, and the part of a column."""
 
 
-def reading_layer(in_size: Size | Sequence[int], width: Size, *, key: PRNGKeyArray) -> Any:
+def reading_layer(in_size: Size | Columns, width: Size, *, key: PRNGKeyArray) -> Any:
     """The layer that reads the inputs, and knows their columns where it is told."""
     if isinstance(in_size, int | str):
         return eqx.nn.Linear(in_size, width, key=key)
-    return ColumnLinear(in_size, width, key=key)
+    columns, parts = in_size
+    return ColumnLinear(columns, width, parts, key=key)
 
 
 def check_sizes(name: str, width: int, depth: int, least_depth: int) -> None:
@@ -33,9 +36,10 @@ class MLP(eqx.Module):
 
     Parameters
     ----------
-    in_size : int, "scalar" or sequence of int
-        The number of inputs; "scalar" takes one number without an axis. A sequence has for each
-        input the number of the column of a table that it was made of: see `ColumnLinear`.
+    in_size : int, "scalar" or pair of sequences of int
+        The number of inputs; "scalar" takes one number without an axis. Two sequences have for each
+        input the number of the column of a table that it was made of, and that of the part of a
+        column: see `ColumnLinear`.
     out_size : int or "scalar"
         The number of outputs.
     width : int or sequence of int, default 50
@@ -63,7 +67,7 @@ class MLP(eqx.Module):
 
     def __init__(
         self,
-        in_size: Size | Sequence[int],
+        in_size: Size | Columns,
         out_size: Size,
         width: int | Sequence[int] = 50,
         depth: int = 1,

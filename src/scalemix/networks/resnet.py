@@ -1,6 +1,6 @@
 """The residual network of the paper."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar
 
 import equinox as eqx
@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix.networks.mlp import Size, check_sizes, reading_layer
+from scalemix.networks.mlp import Columns, Size, check_sizes, reading_layer
 
 
 class ResNet(eqx.Module):
@@ -21,9 +21,10 @@ class ResNet(eqx.Module):
 
     Parameters
     ----------
-    in_size : int, "scalar" or sequence of int
-        The number of inputs; "scalar" takes one number without an axis. A sequence has for each
-        input the number of the column of a table that it was made of: see `ColumnLinear`.
+    in_size : int, "scalar" or pair of sequences of int
+        The number of inputs; "scalar" takes one number without an axis. Two sequences have for each
+        input the number of the column of a table that it was made of, and that of the part of a
+        column: see `ColumnLinear`.
     out_size : int or "scalar"
         The number of outputs.
     width : int, default 50
@@ -52,7 +53,7 @@ class ResNet(eqx.Module):
 
     def __init__(
         self,
-        in_size: Size | Sequence[int],
+        in_size: Size | Columns,
         out_size: Size,
         width: int = 50,
         depth: int = 2,

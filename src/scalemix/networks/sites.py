@@ -40,8 +40,9 @@ class Site:
         The groups of a grouped convolution, one for all other layers.
     num_heads : int or None
         The heads of attention among which the rows are divided, where they are.
-    columns : tuple of int or None
-        The number of the column of a table that each row's input was made of, where it is known.
+    columns, column_parts : tuple of int or None
+        The number of the column of a table that each row's input was made of, and that of the part
+        of a column, where they are known.
 
     Examples
     --------
@@ -61,6 +62,7 @@ class Site:
     num_groups: int = 1
     num_heads: int | None = None
     columns: tuple[int, ...] | None = None
+    column_parts: tuple[int, ...] | None = None
 
     @property
     def weight_path(self) -> tuple[Any, ...]:
@@ -201,9 +203,11 @@ def _site(
         )
     num_groups = 1 if rule.groups is None else rule.groups(layer)
     _check_groups(num_groups, weight.shape[-ndim:], rule, name, kind)
-    columns = None if rule.columns is None else rule.columns(layer)
+    columns, parts = (None if of is None else of(layer) for of in (rule.columns, rule.parts))
     num_stacked = len(weight.shape) - ndim
-    return Site(name, path, kind, rule, weight.shape, num_stacked, num_groups, num_heads, columns)
+    return Site(
+        name, path, kind, rule, weight.shape, num_stacked, num_groups, num_heads, columns, parts
+    )
 
 
 def _check_groups(

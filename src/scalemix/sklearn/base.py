@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
-from scalemix.data.bins import check_bins, find_edges, ramps
+from scalemix.data.bins import Bins, check_bins
 from scalemix.data.ranges import Ranges, find_ranges, warn_outside
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
@@ -20,7 +20,19 @@ from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.predictive import Predictive
 from scalemix.posterior.pruning import Report
 from scalemix.posterior.storage import from_bytes, to_bytes
+from scalemix.sklearn.inputs import (
+    Encoder,
+    NumberEncoder,
+    Rows,
+    count,
+    learn_encoder,
+    needs_encoding,
+    read_frame,
+    take,
+)
 from scalemix.sklearn.targets import MissingTarget
+from scalemix.tables import is_frame
+from scalemix.tables.reading import listing
 
 # What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
 RECIPE_SETTINGS = tuple(name for name in settings_of(Recipe) if name != "task")
@@ -31,7 +43,7 @@ class ScaleMixEstimator(BaseEstimator):
 
     task: ClassVar[Task]
     posterior_: Posterior
-    bin_edges_: tuple[tuple[float, ...], ...]
+    encoder_: Encoder
     trials_: tuple[Trial, ...]
     conformal_: Conformal | None
     ranges_: Ranges
@@ -44,7 +56,7 @@ class ScaleMixEstimator(BaseEstimator):
         mixture: str = "auto",
         mixture_parameters: Mapping[str, float] | None = None,
         inference: Literal["em", "noise", "mcmc"] = "em",
-        bins: int | None = None,
+        bins: Bins = None,
         hidden: Sequence[int] = (50, 50),
         residual: bool = True,
         num_members: int | None = None,
@@ -66,7 +78,7 @@ class ScaleMixEstimator(BaseEstimator):
         self.mixture = mixture
         self.mixture_parameters = mixture_parameters
         self.inference = inference
-        self.bins = bins
+        self.bins: Bins = bins
         self.hidden = hidden
         self.residual = residual
         self.num_members = num_members
@@ -86,14 +98,27 @@ class ScaleMixEstimator(BaseEstimator):
 
     def _check(
         self, X: Any, y: Any, *, numeric: bool, several: bool = False
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[Rows, np.ndarray]:
         """Table and target, of which there may be `several`, by the rules of scikit-learn."""
         refuse_masked("X", X)
         refuse_masked("y", y)
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=numeric, multi_output=several)
+        self._categorical: list[str] = []
+        if needs_encoding(X):
+            # Names and number of columns are noted; the cells are for the encoder to check.
+            validate_data(self, X, skip_check_array=True)
+            table, self._categorical = read_frame(X)
+            # Targets are checked together with an array, which is not looked at.
+            _, y = check_X_y(
+                np.zeros((table.num_rows, 1)), y, y_numeric=numeric, multi_output=several
+            )
+            X = table
+        else:
+            X, y = validate_data(
+                self, X, y, dtype=np.float64, y_numeric=numeric, multi_output=several
+            )
         return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
-    def _fit(self, x: np.ndarray, y: np.ndarray, weight: Any, num_classes: int | None) -> None:
+    def _fit(self, x: Rows, y: np.ndarray, weight: Any, num_classes: int | None) -> None:
         given = self.get_params(deep=False)
         settings = {name: given[name] for name in RECIPE_SETTINGS if name in given}
         recipe = Recipe(task=self.task, **settings)
@@ -101,27 +126,32 @@ class ScaleMixEstimator(BaseEstimator):
         if weight is not None:
             # scikit-learn's own estimators take one number for all rows.
             if isinstance(weight, Real):
-                weight = np.full(len(x), weight)
-            weight = check_weights(weight, len(x))
+                weight = np.full(count(x), weight)
+            weight = check_weights(weight, count(x))
         seed = check_random_state(self.random_state).randint(2**31 - 1)
-        kept, apart = rows_apart(self.calibration, len(x), weight, np.random.default_rng(seed))
-        (x, to_calibrate), (y, outcomes) = (x[kept], x[apart]), (y[kept], y[apart])
+        kept, apart = rows_apart(self.calibration, count(x), weight, np.random.default_rng(seed))
+        (x, to_calibrate), (y, outcomes) = (take(x, kept), take(x, apart)), (y[kept], y[apart])
         weight = None if weight is None else weight[kept]
-        counted = x if weight is None else x[weight > 0]
-        names = getattr(self, "feature_names_in_", [f"column {i}" for i in range(x.shape[1])])
-        self.ranges_ = find_ranges(counted, list(names))
-        self.bin_edges_ = tuple(
-            () if self.bins is None else find_edges(column, self.bins, weight) for column in x.T
+        # Only variational EM tries settings on held-out rows, which decide on such bins.
+        bins = None if self.bins == "auto" and self.inference != "em" else self.bins
+        self.encoder_ = learn_encoder(x, bins, weight, self._categorical)
+        inputs = self.encoder_.encode(x)
+        counted = inputs if weight is None else inputs[weight > 0]
+        names = getattr(
+            self, "feature_names_in_", [f"column {i}" for i in range(self.n_features_in_)]
+        )
+        self.ranges_ = find_ranges(
+            self.encoder_.numbers(counted), self.encoder_.number_names(list(names))
         )
         fitted = recipe.fit(
-            self._encode(x), y, key=jax.random.key(seed), num_classes=num_classes,
-            sample_weight=weight, progress=bool(self.verbose),
+            inputs, y, key=jax.random.key(seed), num_classes=num_classes, sample_weight=weight,
+            layout=self.encoder_.layout, progress=bool(self.verbose),
         )  # fmt: skip
         self.posterior_, self.trials_ = fitted
         self.conformal_ = None
         if len(apart):
             self.conformal_ = calibrate(
-                self.posterior_.predict(self._encode(to_calibrate)), outcomes
+                self.posterior_.predict(self.encoder_.encode(to_calibrate)), outcomes
             )
 
     def encode(self, X: Any) -> np.ndarray:
@@ -148,13 +178,25 @@ class ScaleMixEstimator(BaseEstimator):
         """
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
-        x = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
-        warn_outside(self.ranges_, x)
-        return self._encode(x)
+        if isinstance(self.encoder_, NumberEncoder):
+            rows: Rows = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+        else:
+            if not is_frame(X):
+                raise ValueError(
+                    f"The estimator was fitted to a data frame with the columns "
+                    f"{listing(self.encoder_.names)}; got {type(X).__name__}."
+                )
+            validate_data(self, X, reset=False, skip_check_array=True)
+            rows, _ = read_frame(X)
+        x = self.encoder_.encode(rows)
+        warn_outside(self.ranges_, self.encoder_.numbers(x))
+        return x
 
-    def _encode(self, x: np.ndarray) -> np.ndarray:
-        binned = [ramps(column, edges) for column, edges in zip(x.T, self.bin_edges_, strict=True)]
-        return np.concatenate([x, *binned], axis=1)
+    @property
+    def bin_edges_(self) -> tuple[tuple[float, ...], ...]:
+        """The ends of each column's bins."""
+        check_is_fitted(self, "posterior_")
+        return self.encoder_.edges
 
     def predict_dist(self, X: Any) -> Predictive:
         """The predictive distribution of the targets: moments, quantiles, densities, samples.
@@ -230,10 +272,7 @@ class ScaleMixEstimator(BaseEstimator):
         favour columns with many bins.
         """
         check_is_fitted(self, "posterior_")
-        num_bins = [max(len(edges) - 1, 0) for edges in self.bin_edges_]
-        columns = np.arange(len(num_bins))
-        owners = np.concatenate([columns, np.repeat(columns, num_bins)])
-        means = np.bincount(owners, self.posterior_.relevance().inputs) / np.bincount(owners)
+        means = self.encoder_.by_column(self.posterior_.relevance().inputs)
         return means / means.sum()
 
     @property

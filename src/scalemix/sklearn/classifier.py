@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from scalemix.data.bins import Bins
 from scalemix.data.values import check_classes
 from scalemix.fitting.settings import Task
 from scalemix.sklearn.base import ScaleMixEstimator
@@ -38,11 +39,12 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     inference : {"em", "noise", "mcmc"}, default="em"
         Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
         chain Monte Carlo ("mcmc").
-    bins : int, optional
-        How many extra inputs to make of each column, up to this number, so that networks can bend
-        where its values lie; 8 is a good number. A column of few values gives fewer, and one of two
-        values gives none. Bins help where trees do well, and harm where the target is smooth:
-        compare `None` and 8 by cross-validation.
+    bins : int or "auto", optional
+        How many extra inputs to make of each column of numbers, up to this number, so that networks
+        can bend where its values lie. A column of few values gives fewer, and one of two values
+        gives none. Bins help where trees do well. With "auto", their number follows that of the
+        rows, and held-out rows decide whether networks read them (EM only; no bins otherwise). By
+        default there are none.
     hidden : sequence of int, default=(50, 50)
         The width of each hidden layer. All are equal in a residual network.
     residual : bool, default=True
@@ -93,6 +95,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         What the fit returned. Its classes are the positions in `classes_`.
     trials_ : tuple of scalemix.recipes.Trial
         The settings that held-out rows chose from, and how each fared. Empty if none were tried.
+    encoder_ : object
+        What became of the columns: `encoder_.layout` has the column of each input.
     bin_edges_ : tuple of tuple of float
         The ends of each column's bins, empty without `bins`.
     relevance_ : ndarray of shape (columns,)
@@ -135,7 +139,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         mixture: str = "auto",
         mixture_parameters: Mapping[str, float] | None = None,
         inference: Literal["em", "noise", "mcmc"] = "em",
-        bins: int | None = None,
+        bins: Bins = None,
         hidden: Sequence[int] = (50, 50),
         residual: bool = True,
         num_members: int | None = None,
@@ -169,8 +173,9 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (rows, columns)
-            A table of numbers.
+        X : array-like or data frame of shape (rows, columns)
+            A table of numbers; or a data frame of pandas or polars, in which there may also be
+            text, categories, truth values, dates and gaps.
         y : array-like of shape (rows,)
             The classes: text, whole numbers or truth values.
         sample_weight : float or array-like of shape (rows,), optional

@@ -76,6 +76,11 @@ class InputColumns:
         }
 
     @property
+    def number_places(self) -> list[int]:
+        """Which inputs of the network are the numbers and dates of the table, as they are."""
+        return [self.groups[c.name][0] for c in self.inputs if isinstance(c, Numeric)]
+
+    @property
     def layout(self) -> Layout:
         """What each input of the network was made of."""
         return join([column.layout for column in self.inputs])
@@ -91,7 +96,9 @@ class InputColumns:
         remarks = []
         for column in self.inputs:
             holes = sum(cell is None for cell in table.column(column.name))
-            if holes and not column.gaps:
+            if holes and column.gaps:
+                remarks.append(f"{column.name!r}: {holes} missing, which networks are told")
+            elif holes:
                 as_what = "the median" if isinstance(column, Numeric) else "no category"
                 remarks.append(f"{column.name!r}: {holes} missing, taken as {as_what}")
             if isinstance(column, Categorical) and (unknown := column.unknown(table)):

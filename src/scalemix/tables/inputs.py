@@ -121,13 +121,16 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
         spread = _number(said["spread"]) if "spread" in said else None
         if spread is not None and spread <= 0:
             raise TypeError(f"a spread of {spread}")
-        flags = {name: _flag(said, name) for name in ("gaps", "optional_bins")}
-        return Numeric(name, _number(said["fill"]), dates, edges, spread, **flags)
+        fill, gaps, optional = (
+            _number(said["fill"]),
+            _flag(said, "gaps"),
+            _flag(said, "optional_bins"),
+        )
+        return Numeric(name, fill, dates, edges, spread, gaps, optional)
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")
-    flags = {name: _flag(said, name) for name in ("gaps", "unseen")}
     categories = tuple(read_text(category) for category in said["categories"])
-    return Categorical(name, categories, **flags)
+    return Categorical(name, categories, _flag(said, "gaps"), _flag(said, "unseen"))
 
 
 def read_text(said: Any) -> str:

@@ -36,8 +36,9 @@ class LayerRule:
         rows of its own, and needs `output_axis`.
     token_axis : int, optional
         The axis along which the tokens of an embedding lie.
-    columns : callable, optional
-        `layer -> tuple of int`, the number of the column of a table that each input was made of.
+    columns, parts : callable, optional
+        `layer -> tuple of int`, the number of the column of a table that each input was made of,
+        and that of the part of a column.
     name : str, optional
         What tables and errors call the layer: the name of its class if there is none.
 
@@ -56,6 +57,7 @@ class LayerRule:
     groups: Callable[[Any], int] | None = None
     token_axis: int | None = None
     columns: Callable[[Any], tuple[int, ...]] | None = None
+    parts: Callable[[Any], tuple[int, ...]] | None = None
     name: str | None = None
 
     @property

@@ -64,7 +64,9 @@ def _describe_layers(layers: Any) -> Any:
     if type(layers) not in (eqx.nn.Linear, ColumnLinear):
         return None
     sizes = {"in": layers.in_features, "out": layers.out_features, "bias": layers.use_bias}
-    return sizes | ({"columns": list(layers.columns)} if type(layers) is ColumnLinear else {})
+    if type(layers) is not ColumnLinear:
+        return sizes
+    return sizes | {"columns": list(layers.columns), "parts": list(layers.parts)}
 
 
 def build(description: dict[str, Any]) -> PyTree:
@@ -105,11 +107,12 @@ def _build_layers(description: Any) -> Any:
     bias = take(description, "bias", bool)
     if "columns" not in description:
         return _linear(*sizes, bias)
-    columns = take(description, "columns", list)
-    if len(columns) != sizes[0] or not all(type(column) is int for column in columns):
+    columns, parts = (take(description, name, list) for name in ("columns", "parts"))
+    whole = all(type(number) is int for number in (*columns, *parts))
+    if len(columns) != sizes[0] or not whole:
         raise ValueError(f"its header describes a layer of the columns {str(columns)[:60]}.")
     return eqx.filter_eval_shape(
-        ColumnLinear, columns, sizes[1], use_bias=bias, key=jax.random.key(0)
+        ColumnLinear, columns, sizes[1], parts, use_bias=bias, key=jax.random.key(0)
     )
 
 

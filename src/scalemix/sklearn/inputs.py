@@ -1,0 +1,142 @@
+"""From what `fit` and `predict` are given to the inputs of networks.
+
+Numbers in an array are one input each, and one for each of their bins. A data frame that has
+anything else in it goes through the encoder of `scalemix.tables`, as a file does on the command
+line.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from scalemix.data.bins import Bins, count_bins, find_edges, ramps
+from scalemix.data.layout import Layout
+from scalemix.tables import InputColumns, Table, is_frame, learn_inputs, table_of
+
+Rows = np.ndarray | Table
+"""Rows of numbers, or of cells."""
+
+
+def needs_encoding(x: Any) -> bool:
+    """Whether this is a data frame with more in it than numbers."""
+    if not is_frame(x) or not len(x):
+        return False
+    return any(_has_more(x[name]) for name in x.columns)
+
+
+def _has_more(column: Any) -> bool:
+    """Whether a column of a frame has text, categories, truth values, dates or gaps."""
+    kind = str(getattr(column, "dtype", "")).lower()
+    if not kind.startswith(("int", "uint", "float", "double")):
+        return True
+    # A nullable column holds objects where it has gaps.
+    values = np.asarray(column)
+    return values.dtype.kind == "O" or bool(np.isnan(values.astype(np.float64)).any())
+
+
+def take(rows: Rows, places: np.ndarray) -> Rows:
+    """Some of the rows."""
+    return rows.take(places) if isinstance(rows, Table) else rows[places]
+
+
+def count(rows: Rows) -> int:
+    """How many rows there are."""
+    return rows.num_rows if isinstance(rows, Table) else len(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class NumberEncoder:
+    """An array of numbers, each column followed by its bins."""
+
+    edges: tuple[tuple[float, ...], ...]
+    optional: bool
+
+    @property
+    def layout(self) -> Layout:
+        """What the inputs are: all numbers, then all bins."""
+        num_bins = [max(len(edges) - 1, 0) for edges in self.edges]
+        columns = np.arange(len(num_bins))
+        owners = np.concatenate([columns, np.repeat(columns, num_bins)])
+        is_bin = np.arange(len(owners)) >= len(columns)
+        return Layout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
+
+    def encode(self, rows: Rows) -> np.ndarray:
+        """The inputs of networks."""
+        assert not isinstance(rows, Table)
+        binned = [ramps(column, edges) for column, edges in zip(rows.T, self.edges, strict=True)]
+        return np.concatenate([rows, *binned], axis=1)
+
+    def numbers(self, x: np.ndarray) -> np.ndarray:
+        """The numbers among encoded inputs."""
+        return x[:, : len(self.edges)]
+
+    def number_names(self, names: list[str]) -> list[str]:
+        """What these numbers are called, where the columns have such names."""
+        return names
+
+    def by_column(self, values: np.ndarray) -> np.ndarray:
+        """The mean of a value for each input over the inputs of each column."""
+        owners = self.layout.columns
+        return np.bincount(owners, values) / np.bincount(owners)
+
+
+@dataclasses.dataclass(frozen=True)
+class FrameEncoder:
+    """A data frame as `scalemix.tables` encodes it."""
+
+    columns: InputColumns
+    names: tuple[str, ...]
+    """Of all columns, those that were left out included."""
+
+    @property
+    def layout(self) -> Layout:
+        """What the inputs are."""
+        return self.columns.layout
+
+    @property
+    def edges(self) -> tuple[tuple[float, ...], ...]:
+        """The ends of each column's bins."""
+        by_name = {column.name: getattr(column, "edges", ()) for column in self.columns.inputs}
+        return tuple(by_name.get(name, ()) for name in self.names)
+
+    def encode(self, rows: Rows) -> np.ndarray:
+        """The inputs of networks."""
+        assert isinstance(rows, Table)
+        return self.columns.encode(rows).x
+
+    def numbers(self, x: np.ndarray) -> np.ndarray:
+        """The numbers among encoded inputs."""
+        return x[:, self.columns.number_places]
+
+    def number_names(self, names: list[str]) -> list[str]:
+        """What these numbers are called."""
+        return [self.columns.features[place] for place in self.columns.number_places]
+
+    def by_column(self, values: np.ndarray) -> np.ndarray:
+        """The mean of a value for each input over the inputs of each column; zero if left out."""
+        groups = self.columns.groups
+        return np.array([values[groups[n]].mean() if n in groups else 0.0 for n in self.names])
+
+
+Encoder = NumberEncoder | FrameEncoder
+
+
+def learn_encoder(
+    rows: Rows, bins: Bins, weight: np.ndarray | None, categorical: list[str]
+) -> Encoder:
+    """What to make of rows like these, learned from those that count."""
+    counted = np.arange(count(rows)) if weight is None else np.flatnonzero(weight > 0)
+    if isinstance(rows, Table):
+        columns = learn_inputs(rows, categorical=categorical, use=None, rows=counted, bins=bins)
+        return FrameEncoder(columns, tuple(rows.columns))
+    num_bins = count_bins(bins, len(counted), rows.shape[1])
+    edges = tuple(
+        () if num_bins is None else find_edges(column, num_bins, weight) for column in rows.T
+    )
+    return NumberEncoder(edges, bins == "auto")
+
+
+def read_frame(frame: Any) -> tuple[Table, list[str]]:
+    """A frame as a table, and its columns that are categories by their type."""
+    return table_of(frame)

@@ -1,0 +1,116 @@
+"""Data frames as they come: words, categories, truth values, dates and gaps."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
+from scalemix.tables import InputError, table_of
+
+QUICK = {
+    "max_steps": 60, "batch_size": 32, "num_members": 2, "temperature": 0.3, "noise_floor": 0.1,
+    "random_state": 0,
+}  # fmt: skip
+NUM = 90
+
+
+def messy(num=NUM, seed=0):
+    rng = np.random.default_rng(seed)
+    town = rng.choice(["Aa", "Bb", "Cc"], num)
+    size = rng.normal(size=num)
+    size[::7] = np.nan
+    frame = pd.DataFrame(
+        {
+            "size": size,
+            "town": town,
+            "grade": pd.Categorical(rng.integers(1, 4, num)),
+            "new": rng.random(num) < 0.5,
+            "built": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 999, num), "D"),
+            "rooms": pd.array([None, *rng.integers(1, 9, num - 1)], dtype="Int64"),
+            "same": "x",
+        }
+    )
+    frame.loc[3, "town"] = None
+    y = 2.0 * (town == "Bb") + 0.1 * rng.normal(size=num)
+    return frame, y
+
+
+FRAME, Y = messy()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return ScaleMixRegressor(**QUICK).fit(FRAME, Y)
+
+
+def test_a_frame_goes_in_as_it_is(fitted):
+    assert fitted.n_features_in_ == 7
+    assert fitted.feature_names_in_.tolist() == FRAME.columns.tolist()
+    assert fitted.relevance_.shape == (7,)
+    # Nothing can be learned from a column that is the same everywhere.
+    assert fitted.relevance_[6] == 0
+    assert np.isfinite(fitted.predict(FRAME)).all()
+    means = [fitted.predict(FRAME[FRAME["town"] == town]).mean() for town in ("Aa", "Bb", "Cc")]
+    assert np.argmax(means) == 1
+
+
+def test_pandas_and_polars_are_the_same_data(fitted):
+    table, _ = table_of(FRAME)
+    other = pl.DataFrame(table.columns)
+    other = other.with_columns(pl.col("grade").cast(pl.String).cast(pl.Categorical))
+    again = ScaleMixRegressor(**QUICK).fit(other, Y)
+    np.testing.assert_array_equal(again.predict(other), fitted.predict(FRAME))
+
+
+def test_what_was_fitted_survives_a_pickle(fitted):
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict(FRAME), fitted.predict(FRAME))
+
+
+def test_a_word_that_was_never_seen_makes_predictions_less_sure(optimised):
+    """Its weights have the prior's spread of a category of that column, which matters here."""
+    fitted = ScaleMixRegressor(**{**QUICK, "max_steps": 600}).fit(FRAME, Y)
+    known, unknown = (fitted.predict_dist(FRAME.assign(town=town)) for town in ("Aa", "Zz"))
+    assert np.mean(unknown.epistemic) > 2 * np.mean(known.epistemic)
+    # It lies between the others.
+    assert 0.1 < np.mean(unknown.mean) < 1.9
+
+
+def test_columns_of_frames_are_checked(fitted):
+    with pytest.raises(ValueError, match="fitted to a data frame with the columns 'size', 'town'"):
+        fitted.predict(np.zeros((2, 7)))
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(FRAME.drop(columns="town"))
+    with pytest.raises(InputError, match=r"column 'size'.*is not a number"):
+        fitted.predict(FRAME.assign(size="large"))
+    with pytest.raises(InputError, match="two columns of the name 'a'"):
+        table_of(pd.DataFrame([[1, "x"]], columns=["a", "a"]))
+    with pytest.raises(InputError, match=r"row 0, column 'a': \[1\] is no number, text or date"):
+        table_of(pd.DataFrame({"a": [[1]]}))
+
+
+def test_a_frame_of_numbers_is_an_array_of_numbers():
+    x = np.random.default_rng(0).normal(size=(NUM, 2))
+    frame = pd.DataFrame(x, columns=["a", "b"]).astype({"a": "float32"})
+    one = ScaleMixRegressor(**QUICK).fit(frame, Y)
+    two = ScaleMixRegressor(**QUICK).fit(frame.to_numpy(np.float64), Y)
+    np.testing.assert_array_equal(one.predict(frame), two.predict(frame.to_numpy(np.float64)))
+
+
+def test_held_out_rows_decide_on_bins():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 2))
+    labels = np.where(np.floor(4 * x[:, 0]) % 2 == 0, "even", "odd")
+    settings = {**QUICK, "max_steps": 300, "num_trial_members": 1}
+    fitted = ScaleMixClassifier(bins="auto", **settings).fit(x, labels)
+    assert sorted(trial.bins for trial in fitted.trials_) == [False, True]
+    assert sum(trial.num_members for trial in fitted.trials_) == 2
+    assert len(fitted.bin_edges_[0]) == 9
+    best = max(fitted.trials_, key=lambda trial: trial.score)
+    assert best.num_members >= 1
+    # Noise training tries nothing out, and has no bins.
+    noise = {**settings, "inference": "noise", "temperature": "auto"}
+    assert ScaleMixClassifier(bins="auto", **noise).fit(x, labels).bin_edges_ == ((), ())
