@@ -15,8 +15,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 import scalemix as sx
+from scalemix._mesh import Layout
 from scalemix.data.batches import Data, stack
 from scalemix.inference.side_by_side import stack_fits
 from scalemix.inference.training import programs
@@ -72,18 +74,20 @@ def clock(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
+def chunks(method, models: list[sx.Model], xs, ys, num_steps: int, mesh: Mesh | None = None):
     """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+    layout = Layout.over(mesh, len(models))
     starts = stack_fits([method] * len(models), models)
     data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
     arrays, static = eqx.partition(starts, eqx.is_array)
+    arrays = layout.place(arrays)
     schedule = Schedule(num_steps, method.batch_size, num_steps, 1, False)
     keys = jax.random.split(jax.random.key(0), len(models))
-    state = programs.init(arrays, static, num_steps)
+    state = programs.init(layout.mesh, arrays, static, num_steps)
     rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
     order_keys, step_keys = programs.split_keys(keys)
-    source = InMemory(data, rows, sets, schedule, order_keys)
-    program = Chunks(arrays, static, source, schedule, step_keys, sets)
+    source = InMemory(data, rows, sets, schedule, order_keys, layout)
+    program = Chunks(arrays, static, source, schedule, step_keys, layout)
     program.run(state, 0, 1)
     return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
 

@@ -225,7 +225,7 @@ class MCMC(Method, Chain):
                 for i, p in enumerate(problems)
                 for job in ensemble_jobs(p.model, engine, i, side_key(p.key), self.num_chains)
             ]
-            watched = Control(report=control.report)
+            watched = Control(report=control.report, mesh=control.mesh)
             models = run_jobs(jobs, engine.schedule(sets), sets, control=watched).networks.model
             return jax.tree.map(
                 lambda leaf: leaf.reshape(shape + leaf.shape[1:]) if eqx.is_array(leaf) else leaf,

@@ -1,0 +1,248 @@
+"""Which devices a run uses, and how its arrays lie on them.
+
+A mesh has two axes. Along `members` lie things that have nothing to say to one another: splits,
+seeds, candidates, members of ensembles, chains. Each device runs its own of them by itself
+(`jax.shard_map`). Along `data` lie the rows of a batch, whose sums XLA adds up over devices.
+
+Random numbers come from keys, one for each member, so that they are the same wherever it runs.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jaxtyping import Array
+
+from scalemix._types import PyTree
+
+MEMBERS, DATA = "members", "data"
+
+
+def check_mesh(mesh: Any) -> Mesh | None:
+    """The mesh with both axes, by default of all local devices along members; or a `ValueError`.
+
+    `None` stands for JAX's default device, where nothing is spread out.
+    """
+    if mesh is None:
+        devices = jax.local_devices()
+        # Whoever names a default device wants that one.
+        settings: Any = jax.config
+        if len(devices) == 1 or settings.jax_default_device is not None:
+            return None
+        return _of(np.array(devices))
+    if not isinstance(mesh, Mesh):
+        raise ValueError(
+            f"mesh must be a jax.sharding.Mesh, such as jax.make_mesh((2, 2), ('members', "
+            f"'data')); got {mesh!r}."
+        )
+    if not mesh.axis_names or not {*mesh.axis_names} <= {MEMBERS, DATA}:
+        raise ValueError(
+            f"The axes of mesh must be 'members', 'data' or both, got {mesh.axis_names}: members "
+            f"are spread over the first, the rows of a batch over the second."
+        )
+    devices = mesh.devices
+    mine = jax.process_index()
+    if all(device.process_index != mine for device in devices.flat):
+        raise ValueError("mesh has no device of this process: each process needs one in it.")
+    if mesh.axis_names == (DATA, MEMBERS):
+        devices = devices.T
+    return _of(devices.reshape((1, -1) if mesh.axis_names == (DATA,) else (len(devices), -1)))
+
+
+def mesh_of(num_devices: int | None) -> Mesh | None:
+    """So many local devices along members, or all of them; `ValueError` if there are fewer."""
+    devices = jax.local_devices()
+    if num_devices is None:
+        return check_mesh(None)
+    if num_devices > len(devices):
+        # Processors have to be divided before JAX starts.
+        remedy = ""
+        if devices[0].platform == "cpu":
+            remedy = f" JAX_NUM_CPU_DEVICES={num_devices} in the environment makes this many of it."
+        raise ValueError(
+            f"there {'is' if len(devices) == 1 else 'are'} only {len(devices)} here "
+            f"({devices[0].device_kind}), and {num_devices} are asked for.{remedy}"
+        )
+    return _of(np.array(devices[:num_devices]))
+
+
+def _of(devices: np.ndarray) -> Mesh:
+    # XLA decides what lies along `data`: `jax.make_mesh` would have types say so.
+    return Mesh(devices.reshape(len(devices), -1), (MEMBERS, DATA))
+
+
+def over_members(
+    function: Callable[..., PyTree], mesh: Mesh | None, in_axes: Sequence[int | None], out_axis: int
+) -> Callable[..., PyTree]:
+    """The function on each device's members alone, which is the function itself on one device.
+
+    `in_axes` are the axes of each argument's arrays along which members lie; `None` stands for
+    arrays that every device has whole. Along `data` the function means what it says: rows may be
+    spread (see `over_rows`), and sums are over all of them.
+    """
+    if mesh is None:
+        return function
+    manual = {MEMBERS, DATA} if mesh.shape[DATA] == 1 else {MEMBERS}
+    return jax.shard_map(
+        function, mesh=mesh, in_specs=tuple(map(_spec, in_axes)), out_specs=_spec(out_axis),
+        axis_names=manual, check_vma=False,
+    )  # fmt: skip
+
+
+def over_rows(mesh: Mesh | None, batch: PyTree) -> PyTree:
+    """The batch of one member, its rows spread over the devices along `data`."""
+    if mesh is None or mesh.shape[DATA] == 1:
+        return batch
+    return jax.lax.with_sharding_constraint(batch, PartitionSpec(DATA))
+
+
+def _spec(axis: int | None) -> PartitionSpec:
+    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, MEMBERS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How arrays with an axis of members lie on the devices of a mesh.
+
+    Where members do not divide evenly, copies of the last one fill up.
+    """
+
+    mesh: Mesh | None
+    """`None` for the default device."""
+    num: int
+    """How many members there are."""
+    axis: int = 0
+    """Along which axis of arrays they lie."""
+
+    @staticmethod
+    def over(mesh: Mesh | None, num: int, axis: int = 0) -> "Layout":
+        """The layout of so many members on the devices of this mesh that they keep busy."""
+        if mesh is None:
+            return Layout(None, num, axis)
+        # As many members on each device as there must be, and no device for copies alone. Every
+        # process takes part in every program, whether it has a member or not.
+        if mesh.is_multi_process:
+            return Layout(mesh, num, axis)
+        used = -(-num // -(-num // mesh.shape[MEMBERS]))
+        devices = mesh.devices[:used]
+        if devices.size == 1 and devices.flat[0] == _default_device():
+            return Layout(None, num, axis)
+        return Layout(_of(devices), num, axis)
+
+    @property
+    def num_places(self) -> int:
+        """The number of members, copies included."""
+        if self.mesh is None:
+            return self.num
+        along = self.mesh.shape[MEMBERS]
+        return along * -(-self.num // along)
+
+    @property
+    def work(self) -> int:
+        """How many members one device has."""
+        return self.num_places // (1 if self.mesh is None else self.mesh.shape[MEMBERS])
+
+    # To devices
+
+    def place(self, tree: PyTree, rows_axis: int | None = None) -> PyTree:
+        """Arrays with members, each where its member runs; `rows_axis` may be spread over `data`.
+
+        On one device arrays that are there already stay what they are.
+        """
+        fill = self.num_places - self.num
+
+        def place(leaf: Any) -> Array:
+            if self.mesh is None:
+                return jax.device_put(leaf)
+            if _is_key(leaf):
+                words = place(jax.random.key_data(leaf))
+                return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
+            values = np.asarray(leaf)
+            last = np.take(values, [-1] * fill, axis=self.axis)
+            return self._put(np.concatenate([values, last], axis=self.axis), self.axis, rows_axis)
+
+        return jax.tree.map(place, tree)
+
+    def whole(self, tree: PyTree) -> PyTree:
+        """Arrays that every device has whole."""
+        if self.mesh is None:
+            return jax.device_put(tree)
+        return jax.tree.map(lambda leaf: self._put(np.asarray(leaf), None, None), tree)
+
+    def place_sets(
+        self, sets: PyTree, which: np.ndarray, rows_axis: int | None = None
+    ) -> tuple[PyTree, Array]:
+        """Data sets, on a leading axis, each on the devices whose members read it.
+
+        `which` says which of them each member reads. It comes back as a number among those that
+        its device has.
+        """
+        which = which.astype(np.int32)
+        if self.mesh is None:
+            return jax.device_put((sets, which))
+        filled = np.append(which, np.repeat(which[-1:], self.num_places - self.num))
+        by_device = filled.reshape(self.mesh.shape[MEMBERS], -1)
+        read = [np.unique(numbers) for numbers in by_device]
+        most = max(map(len, read))
+        held = np.concatenate([np.resize(numbers, most) for numbers in read])
+        local = [np.searchsorted(*pair) for pair in zip(read, by_device, strict=True)]
+
+        def put(leaf: np.ndarray) -> Array:
+            return self._put(leaf, 0, rows_axis, held)
+
+        places = self._put(np.concatenate(local).astype(np.int32), 0, None)
+        return jax.tree.map(put, sets), places
+
+    def _put(
+        self, values: np.ndarray, axis: int | None, rows_axis: int | None,
+        held: np.ndarray | None = None,
+    ) -> Array:  # fmt: skip
+        """Values on the devices; entries `held` of them, where these are given."""
+        assert self.mesh is not None
+        spec: list[str | None] = [None] * values.ndim
+        if axis is not None:
+            spec[axis] = MEMBERS
+        if rows_axis is not None and values.shape[rows_axis] % self.mesh.shape[DATA] == 0:
+            spec[rows_axis] = DATA
+        shape = values.shape if held is None else (len(held), *values.shape[1:])
+
+        def part(index: Any) -> np.ndarray:
+            first = index[:1] if held is None else (held[index[0]],)
+            return values[first][(slice(None), *index[1:])] if index else values
+
+        sharding = NamedSharding(self.mesh, PartitionSpec(*spec))
+        return jax.make_array_from_callback(shape, sharding, part)
+
+    # And back
+
+    def cut(self, tree: PyTree) -> PyTree:
+        """Arrays of the host, or shapes, without the copies; on one device the tree as it is."""
+        if self.mesh is None:
+            return tree
+        if self.mesh.is_multi_process and isinstance(jax.tree.leaves(tree)[0], jax.Array):
+            # Each process has a part of the members only.
+            everywhere = NamedSharding(self.mesh, PartitionSpec())
+            tree = jax.jit(lambda tree: tree, out_shardings=everywhere)(tree)
+        return jax.tree.map(self._cut, tree)
+
+    def _cut(self, leaf: Any) -> Any:
+        shape = (*leaf.shape[: self.axis], self.num, *leaf.shape[self.axis + 1 :])
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return jax.ShapeDtypeStruct(shape, leaf.dtype)
+        return np.asarray(leaf)[tuple(map(slice, shape))]
+
+    def gather(self, tree: PyTree) -> PyTree:
+        """Arrays on the default device, without the copies."""
+        return tree if self.mesh is None else jax.device_put(self.cut(tree))
+
+
+def _default_device() -> Any:
+    return next(iter(jax.device_put(np.zeros(())).devices()))
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
