@@ -20,6 +20,7 @@ from jaxtyping import Array
 from scalemix._types import PyTree
 
 MEMBERS, DATA = "members", "data"
+WHOLE = PartitionSpec()
 
 
 def check_mesh(mesh: Any) -> Mesh | None:
@@ -54,25 +55,56 @@ def check_mesh(mesh: Any) -> Mesh | None:
 
 
 def mesh_of(num_devices: int | None) -> Mesh | None:
-    """So many local devices along members, or all of them; `ValueError` if there are fewer."""
+    """So many local devices along members; `ValueError` if there are fewer.
+
+    `None` stands for all of them, as it does in `check_mesh`.
+    """
     devices = jax.local_devices()
     if num_devices is None:
-        return check_mesh(None)
+        return None
     if num_devices > len(devices):
         # Processors have to be divided before JAX starts.
         remedy = ""
         if devices[0].platform == "cpu":
-            remedy = f" JAX_NUM_CPU_DEVICES={num_devices} in the environment makes this many of it."
-        raise ValueError(
-            f"there {'is' if len(devices) == 1 else 'are'} only {len(devices)} here "
-            f"({devices[0].device_kind}), and {num_devices} are asked for.{remedy}"
-        )
-    return _of(np.array(devices[:num_devices]))
+            remedy = f" JAX_NUM_CPU_DEVICES={num_devices} in the environment makes that many of it."
+        there = "is only 1" if len(devices) == 1 else f"are only {len(devices)}"
+        raise ValueError(f"there {there} here ({devices[0].device_kind}).{remedy}")
+    return Mesh(np.array(devices[:num_devices]), (MEMBERS,))
 
 
-def _of(devices: np.ndarray) -> Mesh:
+def _of(devices: np.ndarray) -> Mesh | None:
+    if devices.size == 1 and devices.flat[0] == _default_device():
+        return None
     # XLA decides what lies along `data`: `jax.make_mesh` would have types say so.
     return Mesh(devices.reshape(len(devices), -1), (MEMBERS, DATA))
+
+
+def _default_device() -> Any:
+    return next(iter(jax.device_put(np.zeros(())).devices()))
+
+
+def put(mesh: Mesh, tree: PyTree, spec: PartitionSpec = WHOLE) -> PyTree:
+    """Arrays on the devices of a mesh. Each process has them whole, and gives its devices parts."""
+    sharding = NamedSharding(mesh, spec)
+    if not mesh.is_multi_process:
+        return jax.device_put(tree, sharding)
+
+    def put_parts(leaf: Any) -> Array:
+        if _is_key(leaf):
+            words = put_parts(jax.random.key_data(leaf))
+            return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
+        values = np.asarray(leaf)
+        return jax.make_array_from_callback(values.shape, sharding, lambda index: values[index])
+
+    return jax.tree.map(put_parts, tree)
+
+
+def to_host(mesh: Mesh | None, tree: PyTree) -> PyTree:
+    """Arrays of the host, whole in each process."""
+    if mesh is not None and mesh.is_multi_process:
+        # Each process has a part of them only.
+        tree = jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, WHOLE))(tree)
+    return jax.tree.map(np.asarray, tree)
 
 
 def over_members(
@@ -88,7 +120,7 @@ def over_members(
         return function
     manual = {MEMBERS, DATA} if mesh.shape[DATA] == 1 else {MEMBERS}
     return jax.shard_map(
-        function, mesh=mesh, in_specs=tuple(map(_spec, in_axes)), out_specs=_spec(out_axis),
+        function, mesh=mesh, in_specs=tuple(map(spec, in_axes)), out_specs=spec(out_axis),
         axis_names=manual, check_vma=False,
     )  # fmt: skip
 
@@ -100,8 +132,12 @@ def over_rows(mesh: Mesh | None, batch: PyTree) -> PyTree:
     return jax.lax.with_sharding_constraint(batch, PartitionSpec(DATA))
 
 
-def _spec(axis: int | None) -> PartitionSpec:
-    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, MEMBERS)
+def spec(axis: int | None, rows_axis: int | None = None) -> PartitionSpec:
+    """Members along one axis of an array, and rows of batches along another."""
+    places = {
+        place: name for place, name in ((rows_axis, DATA), (axis, MEMBERS)) if place is not None
+    }
+    return PartitionSpec(*[places.get(i) for i in range(max(places, default=-1) + 1)])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,10 +164,7 @@ class Layout:
         if mesh.is_multi_process:
             return Layout(mesh, num, axis)
         used = -(-num // -(-num // mesh.shape[MEMBERS]))
-        devices = mesh.devices[:used]
-        if devices.size == 1 and devices.flat[0] == _default_device():
-            return Layout(None, num, axis)
-        return Layout(_of(devices), num, axis)
+        return Layout(_of(mesh.devices[:used]), num, axis)
 
     @property
     def num_places(self) -> int:
@@ -148,30 +181,23 @@ class Layout:
 
     # To devices
 
-    def place(self, tree: PyTree, rows_axis: int | None = None) -> PyTree:
-        """Arrays with members, each where its member runs; `rows_axis` may be spread over `data`.
+    def place(self, tree: PyTree) -> PyTree:
+        """Arrays with members, each where its member runs."""
+        if self.mesh is None:
+            return jax.device_put(tree)
+        which = np.minimum(np.arange(self.num_places), self.num - 1)
 
-        On one device arrays that are there already stay what they are.
-        """
-        fill = self.num_places - self.num
-
-        def place(leaf: Any) -> Array:
-            if self.mesh is None:
-                return jax.device_put(leaf)
+        def fill(leaf: Any) -> Any:
             if _is_key(leaf):
-                words = place(jax.random.key_data(leaf))
+                words = fill(jax.random.key_data(leaf))
                 return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
-            values = np.asarray(leaf)
-            last = np.take(values, [-1] * fill, axis=self.axis)
-            return self._put(np.concatenate([values, last], axis=self.axis), self.axis, rows_axis)
+            return np.take(np.asarray(leaf), which, axis=self.axis)
 
-        return jax.tree.map(place, tree)
+        return put(self.mesh, jax.tree.map(fill, tree), spec(self.axis))
 
     def whole(self, tree: PyTree) -> PyTree:
         """Arrays that every device has whole."""
-        if self.mesh is None:
-            return jax.device_put(tree)
-        return jax.tree.map(lambda leaf: self._put(np.asarray(leaf), None, None), tree)
+        return jax.device_put(tree) if self.mesh is None else put(self.mesh, tree)
 
     def place_sets(
         self, sets: PyTree, which: np.ndarray, rows_axis: int | None = None
@@ -179,43 +205,30 @@ class Layout:
         """Data sets, on a leading axis, each on the devices whose members read it.
 
         `which` says which of them each member reads. It comes back as a number among those that
-        its device has.
+        its device has. Along `rows_axis` they are spread over `data`, if that comes out even.
         """
-        which = which.astype(np.int32)
-        if self.mesh is None:
+        which, mesh = which.astype(np.int32), self.mesh
+        if mesh is None:
             return jax.device_put((sets, which))
         filled = np.append(which, np.repeat(which[-1:], self.num_places - self.num))
-        by_device = filled.reshape(self.mesh.shape[MEMBERS], -1)
+        by_device = filled.reshape(mesh.shape[MEMBERS], -1)
         read = [np.unique(numbers) for numbers in by_device]
         most = max(map(len, read))
         held = np.concatenate([np.resize(numbers, most) for numbers in read])
         local = [np.searchsorted(*pair) for pair in zip(read, by_device, strict=True)]
 
-        def put(leaf: np.ndarray) -> Array:
-            return self._put(leaf, 0, rows_axis, held)
+        def place(leaf: np.ndarray) -> Array:
+            even = rows_axis is not None and leaf.shape[rows_axis] % mesh.shape[DATA] == 0
+            sharding = NamedSharding(mesh, spec(0, rows_axis if even else None))
+            shape = (len(held), *leaf.shape[1:])
 
-        places = self._put(np.concatenate(local).astype(np.int32), 0, None)
-        return jax.tree.map(put, sets), places
+            def share(index: Any) -> np.ndarray:
+                return leaf[held[index[0]]][(slice(None), *index[1:])]
 
-    def _put(
-        self, values: np.ndarray, axis: int | None, rows_axis: int | None,
-        held: np.ndarray | None = None,
-    ) -> Array:  # fmt: skip
-        """Values on the devices; entries `held` of them, where these are given."""
-        assert self.mesh is not None
-        spec: list[str | None] = [None] * values.ndim
-        if axis is not None:
-            spec[axis] = MEMBERS
-        if rows_axis is not None and values.shape[rows_axis] % self.mesh.shape[DATA] == 0:
-            spec[rows_axis] = DATA
-        shape = values.shape if held is None else (len(held), *values.shape[1:])
+            return jax.make_array_from_callback(shape, sharding, share)
 
-        def part(index: Any) -> np.ndarray:
-            first = index[:1] if held is None else (held[index[0]],)
-            return values[first][(slice(None), *index[1:])] if index else values
-
-        sharding = NamedSharding(self.mesh, PartitionSpec(*spec))
-        return jax.make_array_from_callback(shape, sharding, part)
+        places = put(mesh, np.concatenate(local).astype(np.int32), spec(0))
+        return jax.tree.map(place, sets), places
 
     # And back
 
@@ -223,25 +236,19 @@ class Layout:
         """Arrays of the host, or shapes, without the copies; on one device the tree as it is."""
         if self.mesh is None:
             return tree
-        if self.mesh.is_multi_process and isinstance(jax.tree.leaves(tree)[0], jax.Array):
-            # Each process has a part of the members only.
-            everywhere = NamedSharding(self.mesh, PartitionSpec())
-            tree = jax.jit(lambda tree: tree, out_shardings=everywhere)(tree)
+        if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(tree)):
+            tree = to_host(self.mesh, tree)
         return jax.tree.map(self._cut, tree)
 
     def _cut(self, leaf: Any) -> Any:
         shape = (*leaf.shape[: self.axis], self.num, *leaf.shape[self.axis + 1 :])
         if isinstance(leaf, jax.ShapeDtypeStruct):
             return jax.ShapeDtypeStruct(shape, leaf.dtype)
-        return np.asarray(leaf)[tuple(map(slice, shape))]
+        return leaf[tuple(map(slice, shape))]
 
     def gather(self, tree: PyTree) -> PyTree:
         """Arrays on the default device, without the copies."""
         return tree if self.mesh is None else jax.device_put(self.cut(tree))
-
-
-def _default_device() -> Any:
-    return next(iter(jax.device_put(np.zeros(())).devices()))
 
 
 def _is_key(leaf: Any) -> bool:

@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import mesh_of
 from scalemix._random import check_key
 from scalemix._types import PyTree
 from scalemix.data.values import check_table, check_weights, count_classes
@@ -15,6 +17,7 @@ from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
 from scalemix.fitting.candidates import TEMPERATURES, Candidate, default_candidates
 from scalemix.fitting.front_door import fit
+from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
 from scalemix.fitting.stacking import fit_stacked
 from scalemix.inference.training.em import VariationalEM
@@ -136,6 +139,8 @@ class Recipe(RecipeSettings):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    devices : int, optional
+        How many devices the networks or chains are spread over. By default all there are.
 
     Raises
     ------
@@ -340,7 +345,7 @@ class Recipe(RecipeSettings):
         network = self.build_network(num_inputs, likelihoods[0].num_outputs, key=network_key)
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,
-            "checkpoint": checkpoint, "resume": resume,
+            "checkpoint": checkpoint, "resume": resume, "mesh": self._mesh(),
         }  # fmt: skip
         if self.inference != "em":
             model = Model(network, self.build_prior(), likelihoods[0])
@@ -360,6 +365,12 @@ class Recipe(RecipeSettings):
         )  # fmt: skip
         fared = zip(candidates, stacked.weights, stacked.scores, stacked.num_members, strict=True)
         return Fitted(stacked.posterior, tuple(_trial(*one) for one in fared))
+
+    def _mesh(self) -> Mesh | None:
+        try:
+            return mesh_of(self.devices)
+        except ValueError as error:
+            raise SettingError(Mention("devices", self.devices), f": {error}") from None
 
 
 def _trial(candidate: Candidate, weight: float, score: float, num_members: int) -> Trial:

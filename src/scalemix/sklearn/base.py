@@ -52,6 +52,7 @@ class ScaleMixEstimator(BaseEstimator):
         objective: str = "tail_adaptive",
         num_draws: int = 10,
         sampler: str = "mclmc",
+        devices: int | None = None,
         random_state: Any = None,
         verbose: bool | int = False,
     ):
@@ -72,6 +73,7 @@ class ScaleMixEstimator(BaseEstimator):
         self.objective = objective
         self.num_draws = num_draws
         self.sampler = sampler
+        self.devices = devices
         self.random_state = random_state
         self.verbose = verbose
 

@@ -66,6 +66,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    devices : int, optional
+        How many devices the networks or chains are spread over. By default all there are.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False

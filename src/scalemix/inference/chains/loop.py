@@ -11,7 +11,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._mesh import Layout, over_members
+from scalemix._mesh import Layout, over_members, over_rows
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.chains.chain import Chain
@@ -186,7 +186,7 @@ def _init(
     starts: PyTree | None, data: Data, keys: PRNGKeyArray, as_it_is: Array,
 ) -> PyTree:  # fmt: skip
     def chain(arrays: PyTree, data: Data, key: PRNGKeyArray, as_it_is: Array) -> PyTree:
-        return method.init(eqx.combine(arrays, static), data, key, as_it_is)
+        return method.init(eqx.combine(arrays, static), over_rows(mesh, data), key, as_it_is)
 
     def fits(arrays, data, starts, keys, as_it_is):
         of_chains = jax.vmap(chain, in_axes=(None if starts is None else 0, None, 0, 0))
@@ -201,18 +201,18 @@ def _run_chunk(
     mesh: Mesh | None, axis: int, method: Chain, static: PyTree, *arguments: PyTree
 ) -> tuple[PyTree, Array, Array, Transition]:
     """Steps of each chain. Every device has a loop of its own, and waits for no other."""
-    steps = functools.partial(_steps, method, static)
+    steps = functools.partial(_steps, mesh, method, static)
     return over_members(steps, mesh, [*_axes(axis, 2, 2), None, None], axis)(*arguments)
 
 
 def _steps(
-    method: Chain, static: PyTree, arrays: PyTree, data: Data, state: PyTree, keys: PRNGKeyArray,
-    start: Array, count: Array,
+    mesh: Mesh | None, method: Chain, static: PyTree, arrays: PyTree, data: Data, state: PyTree,
+    keys: PRNGKeyArray, start: Array, count: Array,
 ) -> tuple[PyTree, Array, Array, Transition]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program."""
 
     def fit(arrays, data, state, keys, index):
-        model = eqx.combine(arrays, static)
+        model, data = eqx.combine(arrays, static), over_rows(mesh, data)
 
         def chain(state, key):
             return method.step(state, model, data, index, jax.random.fold_in(key, index))
