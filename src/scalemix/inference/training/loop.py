@@ -153,17 +153,8 @@ class _TrainingRun(Run[TrainingMemory]):
             return memory
         score = self.chunks.score(state, *self.held_out)
         memory.score[:, index] = score
-        memory = self._keep_best(memory, score)
+        memory = _keep_best(memory, score, self.patience, self.layout)
         return memory._replace(stopped=np.all(memory.stale >= self.patience))
-
-    def _keep_best(self, memory: TrainingMemory, score: np.ndarray) -> TrainingMemory:
-        # A model that has run out of patience keeps what it has while the others go on.
-        better = (score > memory.best_score) & (memory.stale < self.patience)
-        return memory._replace(
-            best=_choose(self.layout.place(better), memory.state, memory.best),
-            best_score=np.where(better, score, memory.best_score),
-            stale=np.where(better, 0, memory.stale + 1),
-        )
 
     def saved(self, memory: TrainingMemory) -> TrainingMemory:
         state, best = self.layout.cut((memory.state, memory.best))
@@ -189,6 +180,19 @@ class _TrainingRun(Run[TrainingMemory]):
 
     def has_ended(self, memory: TrainingMemory) -> bool:
         return bool(memory.stopped) or super().has_ended(memory)
+
+
+def _keep_best(
+    memory: TrainingMemory, score: np.ndarray, patience: int, layout: Layout
+) -> TrainingMemory:
+    # A model that has run out of patience keeps what it has while the others go on.
+    better = (score > memory.best_score) & (memory.stale < patience)
+
+    return memory._replace(
+        best=_choose(layout.place(better), memory.state, memory.best),
+        best_score=np.where(better, score, memory.best_score),
+        stale=np.where(better, 0, memory.stale + 1),
+    )
 
 
 @jax.jit
