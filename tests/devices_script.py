@@ -1,0 +1,129 @@
+"""What `tests/test_devices.py` asserts, found out in a process with four devices.
+
+`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/found.npz`.
+"""
+
+import sys
+import warnings
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+import scalemix as sx
+from scalemix._mesh import Layout, check_mesh, over_members
+
+KEY = jax.random.key(0)
+
+
+class Watched(sx.VariationalEM):
+    """Variational EM that records what it draws and which rows it is given."""
+
+    def terms(self, state, model, batch, num_data, key, temperature=None):
+        terms = super().terms(state, model, batch, num_data, key, temperature)
+        seen = {"draws": jax.random.bits(key, (3,)), "rows": batch.x}
+        return terms._replace(recorded={**terms.recorded, **seen})
+
+
+def meshes() -> dict[str, Mesh | None]:
+    """Meshes of one, two and four devices; four are the default."""
+    devices = np.array(jax.devices())
+    return {
+        "1": Mesh(devices[:1], ("members",)),
+        "2": Mesh(devices[:2], ("members",)),
+        "4": None,
+        "2x2": jax.make_mesh((2, 2), ("members", "data")),
+    }
+
+
+def build():
+    network = sx.networks.MLP(2, "scalar", 4, 1, key=jax.random.key(1))
+    return sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian())
+
+
+def tables(num: int):
+    rng = np.random.default_rng(0)
+    xs = [rng.normal(size=(24, 2)) for _ in range(num)]
+    return xs, [x[:, 0] + 0.1 * rng.normal(size=24) for x in xs]
+
+
+# Five fits do not divide by two, nor by four.
+METHOD = Watched(steps=8, chunk_steps=4, batch_size=7, validation_fraction=0.25)
+FIVE = tables(5)
+
+
+def train(mesh, **settings):
+    """Five fits: weights, scores, and what was recorded, each with an axis of fits."""
+    posteriors = sx.fit_many(
+        build(), *FIVE, METHOD, keys=jax.random.split(KEY, 5), mesh=mesh, **settings
+    )
+    learned = [eqx.filter((p.networks, p.history), eqx.is_array_like) for p in posteriors]
+    leaves = [np.stack(each) for each in zip(*map(jax.tree.leaves, learned), strict=True)]
+    recorded = {
+        name: np.stack([p.history.recorded[name] for p in posteriors]) for name in ("draws", "rows")
+    }
+    return posteriors, {f"leaf{i:02}": leaf for i, leaf in enumerate(leaves)} | recorded
+
+
+def sample(mesh):
+    """Three chains, which divide neither by two nor by four."""
+    x, y = (part[0] for part in FIVE)
+    method = sx.MCMC(num_chains=3, num_warmup=2, num_samples=2, max_depth=2, warm_start=False)
+    networks = sx.fit(build(), x, y, method, key=KEY, mesh=mesh)
+    leaps = networks.history.recorded["num_gradients"]
+    return {"positions": np.asarray(networks.networks.positions), "leaps": leaps}
+
+
+def predict(posterior, mesh):
+    """Moments and samples; 50 rows and 30 draws do not divide by four."""
+    x = np.random.default_rng(1).normal(size=(50, 2))
+    predictive = posterior.predict(x, num_draws=30, mesh=mesh)
+    drawn = predictive.sample(jax.random.key(2), 3)
+    return {"mean": predictive.mean, "std": predictive.std, "drawn": drawn}
+
+
+def read_sets():
+    """What each of five members reads of three data sets, each device having its own."""
+    sets, which = np.arange(12.0).reshape(3, 4), np.array([0, 2, 2, 2, 1])
+    layout = Layout.over(check_mesh(None), len(which))
+    read = over_members(lambda sets, which: sets[which], layout.mesh, [0, 0], 0)
+    placed = layout.place_sets(sets, which)
+    held = np.asarray(placed[0])[:, 0] // 4
+    return {"read": layout.cut(read(*placed)), "given": sets[which], "held": held}
+
+
+def interrupted(folder: Path):
+    """A run that stops half way on four devices, and goes on with one."""
+    path = folder / "run.checkpoint"
+
+    def stop(progress):
+        if progress.step == 4:
+            raise KeyboardInterrupt
+
+    try:
+        train(None, checkpoint=path, callback=stop)
+    except KeyboardInterrupt:
+        return train(meshes()["1"], checkpoint=path, resume=True)[1]
+    raise AssertionError("nothing was interrupted")
+
+
+def main(folder: Path) -> None:
+    warnings.simplefilter("ignore")
+    found = {"sets": read_sets()}
+    for name, mesh in meshes().items():
+        posteriors, found[f"train {name}"] = train(mesh)
+        if name == "1":
+            posterior = posteriors[0]
+    found["train resumed"] = interrupted(folder)
+    for name in ("1", "2x2"):
+        found[f"predict {name}"] = predict(posterior, meshes()[name])
+    for name in ("1", "4"):
+        found[f"sample {name}"] = sample(meshes()[name])
+    flat = {f"{part}/{name}": v for part, values in found.items() for name, v in values.items()}
+    np.savez(folder / "found.npz", **flat)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
