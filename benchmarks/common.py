@@ -74,8 +74,13 @@ def clock(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def chunks(method, models: list[sx.Model], xs, ys, num_steps: int, mesh: Mesh | None = None):
-    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+def prepare(
+    method, models: list[sx.Model], xs, ys, num_steps: int, mesh: Mesh | None = None
+) -> tuple[Chunks, object]:
+    """The chunks of a fit, as the library runs them, and its first state.
+
+    Models read the data sets in turn.
+    """
     layout = Layout.over(mesh, len(models))
     starts = stack_fits([method] * len(models), models)
     data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
@@ -84,10 +89,15 @@ def chunks(method, models: list[sx.Model], xs, ys, num_steps: int, mesh: Mesh | 
     schedule = Schedule(num_steps, method.batch_size, num_steps, 1, False)
     keys = jax.random.split(jax.random.key(0), len(models))
     state = programs.init(layout.mesh, arrays, static, num_steps)
-    rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
+    rows, sets = np.array([len(y) for y in ys]), np.arange(len(models)) % len(ys)
     order_keys, step_keys = programs.split_keys(keys)
     source = InMemory(data, rows, sets, schedule, order_keys, layout)
-    program = Chunks(arrays, static, source, schedule, step_keys, layout)
+    return Chunks(arrays, static, source, schedule, step_keys, layout), state
+
+
+def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
+    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+    program, state = prepare(method, models, xs, ys, num_steps)
     program.run(state, 0, 1)
     return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
 
