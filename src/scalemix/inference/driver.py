@@ -157,6 +157,17 @@ def drive(run: Run[MemoryT], control: Control) -> MemoryT:
                 f"Call again with the same arguments and resume=True to continue."
             )
         raise
+    except jax.errors.JaxRuntimeError as error:
+        if jax.process_count() == 1:
+            raise
+        saved = "checkpoint= would have let it go on." if path is None else (
+            f"The last checkpoint is in {path}: start all processes again, in any number, with "
+            f"the same arguments and resume=True."
+        )  # fmt: skip
+        raise RuntimeError(
+            f"A program that all {jax.process_count()} processes run together has failed in this "
+            f"one, most likely because another has ended or cannot be reached. {saved}"
+        ) from error
     return memory
 
 
