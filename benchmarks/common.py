@@ -171,10 +171,12 @@ def publish(name: str, rows: list[tuple[str, str, str]], results: dict) -> None:
 
 
 def write_table(
-    name: str, rows: list[tuple[str, ...]], head: tuple[str, ...] = ("", "measured", "wanted")
+    name: str,
+    rows: list[tuple[str, ...]],
+    head: tuple[str, ...] = ("", "measured", "wanted"),
+    page: Path = HERE / "README.md",
 ) -> None:
-    """Put the rows between the marks of that name in benchmarks/README.md."""
-    page = HERE / "README.md"
+    """Put the rows between the marks of that name in a page, benchmarks/README.md unless given."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]

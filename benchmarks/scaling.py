@@ -8,7 +8,8 @@ model-step, and the share of the rate of a batched product of the same sizes. It
 after `BUDGET` seconds. `tiny` in place of `one` tries the same out at small sizes, and writes
 nothing.
 
-The others write benchmarks/results/scaling.json as they go.
+Both write benchmarks/results/scaling.json as they go. `python benchmarks/scaling_page.py` puts what
+is there into docs/scaling.md.
 """
 
 import json
@@ -130,6 +131,17 @@ def _times(shapes: tuple[tuple[int, ...], ...]) -> int:
     return int(min(max(0.01 * (2e13 if quick else 5e10) / each, 2), 2000))
 
 
+def copy_rate() -> float:
+    """Gigabytes a second from the host's memory to the device."""
+    values = np.ones(2**26, np.float32)
+    clock(lambda: jax.device_put(values))
+    return (
+        values.nbytes
+        / statistics.median(clock(lambda: jax.device_put(values)) for _ in range(5))
+        / 1e9
+    )
+
+
 def write(part: str | None, found: dict[str, Any]) -> None:
     """Put this part of the results beside the others, those of other devices included."""
     if part is None:
@@ -143,7 +155,7 @@ def write(part: str | None, found: dict[str, Any]) -> None:
 def one_device(lines: dict[str, list[Point]], part: str | None) -> None:
     """Each line of points by each engine, as far as the time goes."""
     begun = time.perf_counter()
-    found: dict[str, Any] = {"points": [], "left_out": []}
+    found: dict[str, Any] = {"gb_a_second_from_host": copy_rate(), "points": [], "left_out": []}
     # The ends of all lines first would leave no curve: points in turn, engines side by side.
     longest = max(map(len, lines.values()))
     order = [
