@@ -1,6 +1,7 @@
 """What `tests/test_devices.py` asserts, found out in a process with four devices.
 
-`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/found.npz`.
+`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/found.npz`. With `other`
+behind it, it looks at what takes longer.
 """
 
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
 import scalemix as sx
@@ -109,8 +111,77 @@ def interrupted(folder: Path):
     raise AssertionError("nothing was interrupted")
 
 
-def main(folder: Path) -> None:
+def other_fits(mesh, folder: Path):
+    """Whatever else is spread: streams, candidates, fits with chains, convolutions, objectives."""
+    xs, ys = FIVE
+    x, y, model = xs[0], ys[0], build()
+    three = {"steps": 6, "chunk_steps": 3, "num_members": 3}
+    loader = [(x[i : i + 8], y[i : i + 8]) for i in (0, 8, 16)]
+    chains = sx.MCMC(
+        num_chains=2, num_warmup=2, num_samples=2, chunk_steps=2, sampler="mclmc",
+        warm_start=sx.VariationalEM(steps=4),
+    )  # fmt: skip
+    candidates = [sx.Candidate(model, sx.VariationalEM(steps=9, temperature=t)) for t in (0.1, 1.0)]
+    images = np.tile(x[:, None, :, None], (1, 1, 2, 4)).astype(np.float32)
+    dropout = sx.Model(Convolution(), sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian())
+    shared = {"key": KEY, "mesh": mesh}
+    stacked = sx.fit_stacked(
+        candidates, np.tile(x, (2, 1)), np.tile(y, 2), num_members=3, num_trial_members=1, **shared
+    )
+    path = folder / f"chains{id(mesh)}.checkpoint"
+    keys = jax.random.split(KEY, 3)
+
+    def stop(progress):
+        if progress.num_steps == 4:
+            raise KeyboardInterrupt
+
+    many = [model] * 3, xs[:3], ys[:3], chains
+    try:
+        sx.fit_many(*many, keys=keys, mesh=None, checkpoint=path, callback=stop)
+    except KeyboardInterrupt:
+        resumed = sx.fit_many(*many, keys=keys, mesh=mesh, checkpoint=path, resume=True)
+    fits = {
+        "batches": sx.fit_batches(model, loader, sx.VariationalEM(**three), num_rows=24, **shared),
+        "streamed": sx.fit(
+            model, x, y, sx.VariationalEM(**three, batch_size=8, stream_above=1), **shared
+        ),
+        "stacked": stacked.posterior,
+        "chains": resumed[2],
+        "convolution": sx.fit(dropout, images, y, sx.NoiseTraining(
+            "importance_weighted", **three, batch_size=8, num_draws=3), **shared),
+    }  # fmt: skip
+    learned = {name: eqx.filter(fit.networks, eqx.is_inexact_array) for name, fit in fits.items()}
+    flat = {name: ravel_pytree(tree)[0] for name, tree in learned.items()}
+    try:
+        sx.fit_many(
+            [model, model, sx.Model(model.network, sx.ARD(sx.HalfCauchy(1e30)), model.likelihood)],
+            xs[:3], ys[:3], sx.NoiseTraining(steps=2, num_draws=1), keys=keys, mesh=mesh,
+        )  # fmt: skip
+    except sx.DivergenceError as error:
+        told = np.frombuffer(str(error).encode(), np.uint8)
+    return {name: np.asarray(value) for name, value in flat.items()} | {"told": told}
+
+
+class Convolution(eqx.Module):
+    """A network whose gradients, side by side, are grouped convolutions."""
+
+    first: eqx.nn.Conv2d
+    last: eqx.nn.Linear
+
+    def __init__(self):
+        self.first = eqx.nn.Conv2d(1, 3, 3, key=KEY)
+        self.last = eqx.nn.Linear(12, "scalar", key=KEY)
+
+    def __call__(self, x):
+        return self.last(jax.nn.relu(self.first(x)).reshape(-1))
+
+
+def main(folder: Path, *, other: bool) -> None:
     warnings.simplefilter("ignore")
+    if other:
+        names = "1", "4", "2x2"
+        save(folder, {f"other {name}": other_fits(meshes()[name], folder) for name in names})
+        return
     found = {"sets": read_sets()}
     for name, mesh in meshes().items():
         posteriors, found[f"train {name}"] = train(mesh)
@@ -121,9 +192,13 @@ def main(folder: Path) -> None:
         found[f"predict {name}"] = predict(posterior, meshes()[name])
     for name in ("1", "4"):
         found[f"sample {name}"] = sample(meshes()[name])
+    save(folder, found)
+
+
+def save(folder: Path, found: dict) -> None:
     flat = {f"{part}/{name}": v for part, values in found.items() for name, v in values.items()}
     np.savez(folder / "found.npz", **flat)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), other="other" in sys.argv)

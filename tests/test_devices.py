@@ -21,22 +21,31 @@ COLLECTIVE = re.compile(r"\b(all-reduce|all-gather|all-to-all|collective-permute
 ALONG_MEMBERS = (2, 3)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """Where a process with four devices left what it found, and the programs that it ran."""
-    folder = tmp_path_factory.mktemp("devices")
+def run(folder: Path, *arguments: str) -> None:
+    """Let a process with four devices leave there what it finds, and the programs that it runs."""
     dump = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_hlo_module_re=jit_"
     flags = f"{os.environ.get('XLA_FLAGS', '')} {dump}"
     env = os.environ | {"XLA_FLAGS": flags, "JAX_NUM_CPU_DEVICES": "4"}
     subprocess.run(
-        [sys.executable, "-m", "tests.devices_script", folder], env=env, check=True,
+        [sys.executable, "-m", "tests.devices_script", folder, *arguments], env=env, check=True,
         cwd=Path(__file__).parent.parent,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("devices")
+    run(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def found(folder) -> dict[str, dict[str, np.ndarray]]:
+    return read(folder)
+
+
+def read(folder: Path) -> dict[str, dict[str, np.ndarray]]:
+    """What the process found."""
     parts: dict[str, dict[str, np.ndarray]] = {}
     with np.load(folder / "found.npz") as file:
         for name in file.files:
@@ -75,6 +84,17 @@ def test_chains_take_the_same_steps_on_any_number_of_devices(found):
 def test_predictions_are_the_same_on_any_number_of_devices(found):
     for name, values in found["predict 1"].items():
         np.testing.assert_allclose(found["predict 2x2"][name], values, atol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_whatever_can_be_fitted_is_the_same_on_any_number_of_devices(tmp_path):
+    run(tmp_path, "other")
+    found = read(tmp_path)
+    for devices in ("4", "2x2"):
+        for name, values in found["other 1"].items():
+            several = found[f"other {devices}"][name]
+            np.testing.assert_allclose(several, values, rtol=1e-3, atol=1e-4, err_msg=name)
+    assert b"Training of model 2 diverged at step" in found["other 4"]["told"].tobytes()
 
 
 def test_nothing_is_sent_along_members(compiled):
