@@ -93,7 +93,7 @@ def read_sets():
     read = over_members(lambda sets, which: sets[which], layout.mesh, [0, 0], 0)
     placed = layout.place_sets(sets, which)
     held = np.asarray(placed[0])[:, 0] // 4
-    return {"read": layout.cut(read(*placed)), "given": sets[which], "held": held}
+    return {"read": layout.cut(jax.jit(read)(*placed)), "given": sets[which], "held": held}
 
 
 def interrupted(folder: Path):

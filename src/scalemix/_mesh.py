@@ -118,10 +118,11 @@ def over_members(
     """
     if mesh is None:
         return function
-    manual = {MEMBERS, DATA} if mesh.shape[DATA] == 1 else {MEMBERS}
+    # Were both axes named, arrays would carry the mesh in their types, and Equinox's states compare
+    # types.
     return jax.shard_map(
         function, mesh=mesh, in_specs=tuple(map(spec, in_axes)), out_specs=spec(out_axis),
-        axis_names=manual, check_vma=False,
+        axis_names={MEMBERS}, check_vma=False,
     )  # fmt: skip
 
 
