@@ -18,8 +18,8 @@ import numpy as np
 from jax.sharding import Mesh
 
 import scalemix as sx
-from scalemix._mesh import Layout
 from scalemix.data.batches import Data, stack
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import stack_fits
 from scalemix.inference.training import programs
 from scalemix.inference.training.chunks import Chunks

@@ -15,7 +15,8 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
 import scalemix as sx
-from scalemix._mesh import Layout, check_mesh, over_members
+from scalemix._mesh import check_mesh, over_members
+from scalemix.inference.layout import Layout
 
 KEY = jax.random.key(0)
 

@@ -12,7 +12,8 @@ import pytest
 from jax.sharding import Mesh
 
 import scalemix as sx
-from scalemix._mesh import Layout, check_mesh, mesh_of
+from scalemix._mesh import check_mesh, mesh_of
+from scalemix.inference.layout import Layout
 from scalemix.recipes import Recipe
 from tests.devices_script import METHOD, build, tables
 

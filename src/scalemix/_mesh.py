@@ -7,7 +7,7 @@ seeds, candidates, members of ensembles, chains. Each device runs its own of the
 Random numbers come from keys, one for each member, so that they are the same wherever it runs.
 """
 
-import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,7 +34,7 @@ def check_mesh(mesh: Any) -> Mesh | None:
         settings: Any = jax.config
         if len(devices) == 1 or settings.jax_default_device is not None:
             return None
-        return _of(np.array(devices))
+        return mesh_over(np.array(devices))
     if not isinstance(mesh, Mesh):
         raise ValueError(
             f"mesh must be a jax.sharding.Mesh, such as jax.make_mesh((2, 2), ('members', "
@@ -51,7 +51,7 @@ def check_mesh(mesh: Any) -> Mesh | None:
         raise ValueError("mesh has no device of this process: each process needs one in it.")
     if mesh.axis_names == (DATA, MEMBERS):
         devices = devices.T
-    return _of(devices.reshape((1, -1) if mesh.axis_names == (DATA,) else (len(devices), -1)))
+    return mesh_over(devices.reshape((1, -1) if mesh.axis_names == (DATA,) else (len(devices), -1)))
 
 
 def mesh_of(num_devices: int | None) -> Mesh | None:
@@ -72,7 +72,8 @@ def mesh_of(num_devices: int | None) -> Mesh | None:
     return Mesh(np.array(devices[:num_devices]), (MEMBERS,))
 
 
-def _of(devices: np.ndarray) -> Mesh | None:
+def mesh_over(devices: np.ndarray) -> Mesh | None:
+    """These devices, (members, data), as a mesh; `None` for the default device alone."""
     if devices.size == 1 and devices.flat[0] == _default_device():
         return None
     # XLA decides what lies along `data`: `jax.make_mesh` would have types say so.
@@ -90,7 +91,7 @@ def put(mesh: Mesh, tree: PyTree, spec: PartitionSpec = WHOLE) -> PyTree:
         return jax.device_put(tree, sharding)
 
     def put_parts(leaf: Any) -> Array:
-        if _is_key(leaf):
+        if is_key(leaf):
             words = put_parts(jax.random.key_data(leaf))
             return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
         values = np.asarray(leaf)
@@ -103,8 +104,14 @@ def to_host(mesh: Mesh | None, tree: PyTree) -> PyTree:
     """Arrays of the host, whole in each process."""
     if mesh is not None and mesh.is_multi_process:
         # Each process has a part of them only.
-        tree = jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, WHOLE))(tree)
+        tree = _everywhere(mesh)(tree)
     return jax.tree.map(np.asarray, tree)
+
+
+@functools.cache
+def _everywhere(mesh: Mesh) -> Callable[[PyTree], PyTree]:
+    """The program that brings all parts of arrays to all devices."""
+    return jax.jit(lambda tree: tree, out_shardings=NamedSharding(mesh, WHOLE))
 
 
 def over_members(
@@ -141,116 +148,6 @@ def spec(axis: int | None, rows_axis: int | None = None) -> PartitionSpec:
     return PartitionSpec(*[places.get(i) for i in range(max(places, default=-1) + 1)])
 
 
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """How arrays with an axis of members lie on the devices of a mesh.
-
-    Where members do not divide evenly, copies of the last one fill up.
-    """
-
-    mesh: Mesh | None
-    """`None` for the default device."""
-    num: int
-    """How many members there are."""
-    axis: int = 0
-    """Along which axis of arrays they lie."""
-
-    @staticmethod
-    def over(mesh: Mesh | None, num: int, axis: int = 0) -> "Layout":
-        """The layout of so many members on the devices of this mesh that they keep busy."""
-        if mesh is None:
-            return Layout(None, num, axis)
-        # As many members on each device as there must be, and no device for copies alone. Every
-        # process takes part in every program, whether it has a member or not.
-        if mesh.is_multi_process:
-            return Layout(mesh, num, axis)
-        used = -(-num // -(-num // mesh.shape[MEMBERS]))
-        return Layout(_of(mesh.devices[:used]), num, axis)
-
-    @property
-    def num_places(self) -> int:
-        """The number of members, copies included."""
-        if self.mesh is None:
-            return self.num
-        along = self.mesh.shape[MEMBERS]
-        return along * -(-self.num // along)
-
-    @property
-    def work(self) -> int:
-        """How many members one device has."""
-        return self.num_places // (1 if self.mesh is None else self.mesh.shape[MEMBERS])
-
-    # To devices
-
-    def place(self, tree: PyTree) -> PyTree:
-        """Arrays with members, each where its member runs."""
-        if self.mesh is None:
-            return jax.device_put(tree)
-        which = np.minimum(np.arange(self.num_places), self.num - 1)
-
-        def fill(leaf: Any) -> Any:
-            if _is_key(leaf):
-                words = fill(jax.random.key_data(leaf))
-                return jax.random.wrap_key_data(words, impl=jax.random.key_impl(leaf))
-            return np.take(np.asarray(leaf), which, axis=self.axis)
-
-        return put(self.mesh, jax.tree.map(fill, tree), spec(self.axis))
-
-    def whole(self, tree: PyTree) -> PyTree:
-        """Arrays that every device has whole."""
-        return jax.device_put(tree) if self.mesh is None else put(self.mesh, tree)
-
-    def place_sets(
-        self, sets: PyTree, which: np.ndarray, rows_axis: int | None = None
-    ) -> tuple[PyTree, Array]:
-        """Data sets, on a leading axis, each on the devices whose members read it.
-
-        `which` says which of them each member reads. It comes back as a number among those that
-        its device has. Along `rows_axis` they are spread over `data`, if that comes out even.
-        """
-        which, mesh = which.astype(np.int32), self.mesh
-        if mesh is None:
-            return jax.device_put((sets, which))
-        filled = np.append(which, np.repeat(which[-1:], self.num_places - self.num))
-        by_device = filled.reshape(mesh.shape[MEMBERS], -1)
-        read = [np.unique(numbers) for numbers in by_device]
-        most = max(map(len, read))
-        held = np.concatenate([np.resize(numbers, most) for numbers in read])
-        local = [np.searchsorted(*pair) for pair in zip(read, by_device, strict=True)]
-
-        def place(leaf: np.ndarray) -> Array:
-            even = rows_axis is not None and leaf.shape[rows_axis] % mesh.shape[DATA] == 0
-            sharding = NamedSharding(mesh, spec(0, rows_axis if even else None))
-            shape = (len(held), *leaf.shape[1:])
-
-            def share(index: Any) -> np.ndarray:
-                return leaf[held[index[0]]][(slice(None), *index[1:])]
-
-            return jax.make_array_from_callback(shape, sharding, share)
-
-        places = put(mesh, np.concatenate(local).astype(np.int32), spec(0))
-        return jax.tree.map(place, sets), places
-
-    # And back
-
-    def cut(self, tree: PyTree) -> PyTree:
-        """Arrays of the host, or shapes, without the copies; on one device the tree as it is."""
-        if self.mesh is None:
-            return tree
-        if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(tree)):
-            tree = to_host(self.mesh, tree)
-        return jax.tree.map(self._cut, tree)
-
-    def _cut(self, leaf: Any) -> Any:
-        shape = (*leaf.shape[: self.axis], self.num, *leaf.shape[self.axis + 1 :])
-        if isinstance(leaf, jax.ShapeDtypeStruct):
-            return jax.ShapeDtypeStruct(shape, leaf.dtype)
-        return leaf[tuple(map(slice, shape))]
-
-    def gather(self, tree: PyTree) -> PyTree:
-        """Arrays on the default device, without the copies."""
-        return tree if self.mesh is None else jax.device_put(self.cut(tree))
-
-
-def _is_key(leaf: Any) -> bool:
+def is_key(leaf: Any) -> bool:
+    """Whether it is an array of PRNG keys, which NumPy does not hold."""
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

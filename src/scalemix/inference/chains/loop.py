@@ -11,13 +11,14 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._mesh import Layout, over_members, over_rows
+from scalemix._mesh import over_members, over_rows
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.chains.chain import Chain
 from scalemix.inference.chains.sampler import Transition
 from scalemix.inference.driver import Control, Run, drive
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import DivergenceError
 

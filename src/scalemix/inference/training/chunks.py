@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._mesh import Layout
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
+from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
 from scalemix.inference.training.sources import Source

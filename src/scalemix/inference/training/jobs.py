@@ -9,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from scalemix._mesh import Layout
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
+from scalemix.inference.layout import Layout
 from scalemix.inference.method import Inferred, Outcome
 from scalemix.inference.side_by_side import SideBySide, stack_fits, take
 from scalemix.inference.training import loop

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._mesh import Layout
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.driver import Control, Run, drive, num_chunks
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training import programs
 from scalemix.inference.training.chunks import Chunks

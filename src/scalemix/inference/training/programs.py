@@ -17,10 +17,11 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._cpu import grouped_convolutions, quick_on_cpu
-from scalemix._mesh import Layout, over_members, over_rows
+from scalemix._mesh import over_members, over_rows
 from scalemix._random import noise_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import Schedule, State, Terms
 from scalemix.inference.training.scoring import RowScores, weighted_mean

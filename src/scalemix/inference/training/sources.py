@@ -7,10 +7,10 @@ import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._mesh import Layout
 from scalemix.data.batches import Data
 from scalemix.data.rows import take_rows
 from scalemix.data.streams import BatchStream
+from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
 
