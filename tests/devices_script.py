@@ -125,6 +125,7 @@ def other_fits(mesh, folder: Path):
     candidates = [sx.Candidate(model, sx.VariationalEM(steps=9, temperature=t)) for t in (0.1, 1.0)]
     images = np.tile(x[:, None, :, None], (1, 1, 2, 4)).astype(np.float32)
     dropout = sx.Model(Convolution(), sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian())
+    stateful = sx.Model(normed(), sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian())
     shared = {"key": KEY, "mesh": mesh}
     stacked = sx.fit_stacked(
         candidates, np.tile(x, (2, 1)), np.tile(y, 2), num_members=3, num_trial_members=1, **shared
@@ -146,6 +147,7 @@ def other_fits(mesh, folder: Path):
         "streamed": sx.fit(
             model, x, y, sx.VariationalEM(**three, batch_size=8, stream_above=1), **shared
         ),
+        "state": sx.fit(stateful, x, y, sx.VariationalEM(**three, batch_size=8), **shared),
         "stacked": stacked.posterior,
         "chains": resumed[2],
         "convolution": sx.fit(dropout, images, y, sx.NoiseTraining(
@@ -161,6 +163,29 @@ def other_fits(mesh, folder: Path):
     except sx.DivergenceError as error:
         told = np.frombuffer(str(error).encode(), np.uint8)
     return {name: np.asarray(value) for name, value in flat.items()} | {"told": told}
+
+
+class Normed(eqx.Module):
+    """A network with a state, the sums of which are over all rows of a batch."""
+
+    first: eqx.nn.Linear
+    norm: eqx.nn.BatchNorm
+    last: eqx.nn.Linear
+
+    def __init__(self):
+        # A bias would have no slope but rounding errors, of which Adam makes whole steps.
+        self.first = eqx.nn.Linear(2, 4, use_bias=False, key=KEY)
+        self.norm = eqx.nn.BatchNorm(4, axis_name="batch", mode="ema")
+        self.last = eqx.nn.Linear(4, "scalar", key=KEY)
+
+    def __call__(self, x, state):
+        h, state = self.norm(self.first(x), state)
+        return self.last(jax.numpy.tanh(h)), state
+
+
+def normed() -> sx.networks.CalledNetwork:
+    network, state = eqx.nn.make_with_state(Normed)()
+    return sx.networks.with_call(network, lambda net, x, state: net(x, state), state=state)
 
 
 class Convolution(eqx.Module):

@@ -73,7 +73,7 @@ def stream(
         lost = to_host(mesh, _lost(outputs))[: block - fill]
         if lost.any():
             raise ValueError(too_far("network's output", start + int(np.argmax(lost))))
-        values = to_host(mesh, _summarise(statistic, mesh, likelihoods, outputs, *beside))
+        values = to_host(mesh, _summarise(statistic, likelihoods, outputs, *beside, mesh=mesh))
         # Double precision from here on, where targets are shifted back to their own units.
         results.append([_widen(value[: block - fill]) for value in values])
     return tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
@@ -169,10 +169,10 @@ def _group(num_draws: int, most: int) -> int:
 @eqx.filter_jit
 def _summarise(
     statistic: Callable[..., Any],
-    mesh: Mesh | None,
     draws: DrawnLikelihoods,
     outputs: Array,
     *by_row: Any,
+    mesh: Mesh | None = None,
 ) -> Any:
     """The statistic at each row of a block."""
     arrays, static = eqx.partition((statistic, draws), eqx.is_array)
