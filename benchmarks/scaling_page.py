@@ -93,8 +93,8 @@ def billion_rows(c: dict[str, float]) -> list[tuple[str, str, str]]:
         ),
         (
             "the table itself, to the devices",
-            "`80 N / (1000 h)`",
-            hours(4 * COLUMNS * ROWS / (GPUS * c["h"])),
+            f"`80 N / ({along} h)`",
+            hours(4 * COLUMNS * ROWS / (along * c["h"])),
         ),
     ]
 
