@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-mcmc benchmark-uci benchmark-peers benchmark-conformal benchmark-holes clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-conformal benchmark-holes clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -44,6 +44,11 @@ benchmark-em: $(STAMP)
 
 benchmark-networks: $(STAMP)
 	$(BIN)/python benchmarks/networks.py
+
+benchmark-scaling: $(STAMP)
+	$(BIN)/python benchmarks/scaling.py members
+	$(BIN)/python benchmarks/scaling.py one
+	$(BIN)/python benchmarks/scaling_page.py
 
 benchmark-uci: $(STAMP)
 	$(BIN)/python benchmarks/uci_default.py

@@ -15,9 +15,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 import scalemix as sx
 from scalemix.data.batches import Data, stack
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import stack_fits
 from scalemix.inference.training import programs
 from scalemix.inference.training.chunks import Chunks
@@ -72,18 +74,30 @@ def clock(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
-    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+def prepare(
+    method, models: list[sx.Model], xs, ys, num_steps: int, mesh: Mesh | None = None
+) -> tuple[Chunks, object]:
+    """The chunks of a fit, as the library runs them, and its first state.
+
+    Models read the data sets in turn.
+    """
+    layout = Layout.over(mesh, len(models))
     starts = stack_fits([method] * len(models), models)
     data = stack([Data(x, y, np.ones(len(y), np.float32)) for x, y in zip(xs, ys, strict=True)])
     arrays, static = eqx.partition(starts, eqx.is_array)
+    arrays = layout.place(arrays)
     schedule = Schedule(num_steps, method.batch_size, num_steps, 1, False)
     keys = jax.random.split(jax.random.key(0), len(models))
-    state = programs.init(arrays, static, num_steps)
-    rows, sets = np.array([len(y) for y in ys]), np.arange(len(ys))
+    state = programs.init(layout.mesh, arrays, static, num_steps)
+    rows, sets = np.array([len(y) for y in ys]), np.arange(len(models)) % len(ys)
     order_keys, step_keys = programs.split_keys(keys)
-    source = InMemory(data, rows, sets, schedule, order_keys)
-    program = Chunks(arrays, static, source, schedule, step_keys, sets)
+    source = InMemory(data, rows, sets, schedule, order_keys, layout)
+    return Chunks(arrays, static, source, schedule, step_keys, layout), state
+
+
+def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
+    """The compiled chunk of a fit, as the library runs it: a function that runs `num_steps`."""
+    program, state = prepare(method, models, xs, ys, num_steps)
     program.run(state, 0, 1)
     return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
 
@@ -157,10 +171,12 @@ def publish(name: str, rows: list[tuple[str, str, str]], results: dict) -> None:
 
 
 def write_table(
-    name: str, rows: list[tuple[str, ...]], head: tuple[str, ...] = ("", "measured", "wanted")
+    name: str,
+    rows: list[tuple[str, ...]],
+    head: tuple[str, ...] = ("", "measured", "wanted"),
+    page: Path = HERE / "README.md",
 ) -> None:
-    """Put the rows between the marks of that name in benchmarks/README.md."""
-    page = HERE / "README.md"
+    """Put the rows between the marks of that name in a page, benchmarks/README.md unless given."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]

@@ -275,14 +275,15 @@ def test_settings_reach_the_recipe_as_they_are_written(tmp_path, monkeypatch):
         "--mixture-parameter", "rate=0.5", "--hidden", "7,6",
         "--no-residual", "--members", "3", "--trial-members", "2", "--steps", "9",
         "--batch-size", "5", "--learning-rate", "0.1", "--temperature", "0.5", "--noise-floor",
-        "0.2", "--objective", "lower_bound", "--draws", "4", "--sampler", "nuts")  # fmt: skip
+        "0.2", "--objective", "lower_bound", "--draws", "4", "--sampler", "nuts",
+        "--devices", "1")  # fmt: skip
     assert given == {
         "task": "regression", "target": "time", "prior": "ard", "mixture": "gamma",
         "inference": "noise",
         "mixture_parameters": {"shape": 3.0, "rate": 0.5}, "hidden": (7, 6), "residual": False,
         "num_members": 3, "num_trial_members": 2, "max_steps": 9, "batch_size": 5,
         "learning_rate": 0.1, "temperature": 0.5, "noise_floor": 0.2, "objective": "lower_bound",
-        "num_draws": 4, "sampler": "nuts",
+        "num_draws": 4, "sampler": "nuts", "devices": 1,
     }  # fmt: skip
     # Nothing is as it was by default, so that nothing was overlooked.
     assert not [name for name in SETTINGS if given[name] == getattr(recipe, name)]

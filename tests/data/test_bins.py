@@ -60,7 +60,8 @@ def test_values_that_repeat_leave_bins_for_the_others():
     edges = find_edges(values, 6)
     # All quantiles but the last are zero: the other ends lie evenly among the other values.
     assert edges == (0, 2, 5, 30, 31, 40, 99)
-    assert find_edges(np.arange(50.0), 5) == (0, 9, 19, 29, 39, 49)
+    # Where none repeats, all bins hold as many rows.
+    assert find_edges(np.arange(51.0), 5) == (0, 10, 20, 30, 40, 50)
 
 
 def test_the_number_of_bins_follows_rows_and_columns():

@@ -84,8 +84,8 @@ def test_the_best_state_is_kept_and_training_stops(monkeypatch):
 
     captured, keep = {}, loop._keep_best
 
-    def spy(memory, score, patience):
-        captured["memory"] = keep(memory, score, patience)
+    def spy(*arguments):
+        captured["memory"] = keep(*arguments)
         return captured["memory"]
 
     monkeypatch.setattr(sx.fitting.front_door, "watch", lambda *_: reporting(stop))

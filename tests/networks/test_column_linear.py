@@ -73,7 +73,7 @@ def test_a_network_that_reads_columns_is_a_network_like_any_other(tmp_path):
     assert again.model.structures["layers.0"].by == ("column", "part")
     first = again.model.network.layers[0]
     assert (first.columns, first.parts) == (COLUMNS, PARTS)
-    assert "by column" in model.describe()
+    assert "by column" in str(model)
 
 
 def test_inputs_that_are_off_are_not_read():

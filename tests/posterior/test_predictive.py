@@ -212,9 +212,9 @@ def test_blocks_do_not_matter(gaussian, monkeypatch):
     results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
     sizes, outputs = [], streaming.draw_outputs
 
-    def spy(draw, num_outputs, indices, key, x):
+    def spy(draw, num_outputs, indices, key, x, mesh):
         sizes.append(len(x))
-        return outputs(draw, num_outputs, indices, key, x)
+        return outputs(draw, num_outputs, indices, key, x, mesh)
 
     monkeypatch.setattr(streaming, "draw_outputs", spy)
     monkeypatch.setattr(streaming, "OUTPUTS_AT_A_TIME", 7 * DRAWS)

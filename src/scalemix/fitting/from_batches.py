@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import jax
+from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import check_mesh
 from scalemix._random import check_key
 from scalemix.data.preparation import (
     Standardize,
@@ -37,6 +39,7 @@ def fit_batches(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """The posterior of a model, given batches of data from any loader.
 
@@ -71,6 +74,8 @@ def fit_batches(
     resume : bool, default False
         Whether to continue from the checkpoint. Batches of the steps that are done are skipped: the
         result is that of a run without interruption if the loader repeats its order.
+    mesh : jax.sharding.Mesh, optional
+        As in `fit`.
 
     Returns
     -------
@@ -94,7 +99,7 @@ def fit_batches(
     """
     check_method(method, model)
     check_standardize(standardize)
-    path = check_checkpoints(checkpoint, checkpoint_every, resume)
+    path, devices = check_checkpoints(checkpoint, checkpoint_every, resume), check_mesh(mesh)
     key = check_key(key, "key")
     whole = reads_batch(model.network) or method.weighs_batches
     stream = BatchStream(batches, num_rows, model, whole)
@@ -103,7 +108,7 @@ def fit_batches(
         stream.scaling = keep_units(stream.scaling, standardize)
     fit_key, predict_key, _ = jax.random.split(key, 3)
     with watch(progress, callback) as report:
-        control = Control(report, path, checkpoint_every, resume)
+        control = Control(report, path, checkpoint_every, resume, devices)
         outcome = type(method).run_stream(StreamProblem(model, method, stream, fit_key), control)
     (inferred,) = outcome.inferred
     posterior = Posterior(inferred.networks, stream.scaling, inferred.history, predict_key)

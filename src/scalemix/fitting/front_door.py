@@ -6,8 +6,10 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import check_mesh
 from scalemix._random import check_key, check_keys
 from scalemix.data.batches import Data
 from scalemix.data.preparation import Standardize, prepare
@@ -34,6 +36,7 @@ def fit(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
+    mesh: Mesh | None = None,
 ) -> Posterior:
     """The posterior of a model, given data and a method of inference.
 
@@ -70,6 +73,12 @@ def fit(
     resume : bool, default False
         Whether to continue from the checkpoint. The result is bit for bit that of a run without
         interruption. Where there is no such file the run starts from the beginning, with a warning.
+    mesh : jax.sharding.Mesh, optional
+        The devices to use, with the axes `members`, `data` or both: `jax.make_mesh((4, 2),
+        ("members", "data"))` spreads the members of an ensemble, or chains, over four groups, and
+        the rows of each batch over the two devices of a group. By default all local devices along
+        `members`, as far as there are members for them. Draws are the same on any number of
+        devices, and results are so up to the order of sums.
 
     Returns
     -------
@@ -101,7 +110,7 @@ def fit(
     return fit_many(
         [model], [x], [y], method, keys=key[None], sample_weights=weights, standardize=standardize,
         progress=progress, callback=callback, checkpoint=checkpoint,
-        checkpoint_every=checkpoint_every, resume=resume,
+        checkpoint_every=checkpoint_every, resume=resume, mesh=mesh,
     )[0]  # fmt: skip
 
 
@@ -119,6 +128,7 @@ def fit_many(
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 10,
     resume: bool = False,
+    mesh: Mesh | None = None,
 ) -> list[Posterior]:
     """Many fits as one program: of several data sets, seeds, or settings of one kind of model.
 
@@ -154,6 +164,8 @@ def fit_many(
         As in `fit`.
     resume : bool, default False
         As in `fit`.
+    mesh : jax.sharding.Mesh, optional
+        As in `fit`; fits are members too.
 
     Returns
     -------
@@ -188,7 +200,7 @@ def fit_many(
                 f"Fits that run together must be of one kind: method {i} is "
                 f"{type(one).__name__}, and method 0 is {type(methods[0]).__name__}."
             )
-    path = check_checkpoints(checkpoint, checkpoint_every, resume)
+    path, devices = check_checkpoints(checkpoint, checkpoint_every, resume), check_mesh(mesh)
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = _prepared(models, xs, ys, weights, standardize)
     fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
@@ -199,7 +211,7 @@ def fit_many(
         for i in range(num)
     ]
     with watch(progress, callback) as report:
-        control = Control(report, path, checkpoint_every, resume)
+        control = Control(report, path, checkpoint_every, resume, devices)
         outcome = type(methods[0]).run(problems, control)
     posteriors = [
         Posterior(one.networks, scaling, one.history, key)

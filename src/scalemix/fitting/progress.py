@@ -4,6 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import jax
 from tqdm import tqdm
 
 from scalemix.inference.driver import Progress
@@ -28,8 +29,11 @@ def watch(
 
 @contextmanager
 def bar(wanted: bool | None) -> Iterator[Callable[[Progress], None] | None]:
-    """A function to report progress to, or `None`; shown by default only on a terminal."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
+    """A function to report progress to, or `None`; shown by default only on a terminal.
+
+    Of several processes the first shows it.
+    """
+    if not (sys.stderr.isatty() if wanted is None else wanted) or jax.process_index():
         yield None
         return
     with tqdm(unit="step", dynamic_ncols=True, file=sys.stderr) as line:

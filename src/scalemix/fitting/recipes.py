@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import mesh_of
 from scalemix._random import check_key
 from scalemix._types import PyTree
 from scalemix.data.layout import Layout
@@ -16,6 +18,7 @@ from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
 from scalemix.fitting.candidates import TEMPERATURES, Candidate, default_candidates
 from scalemix.fitting.front_door import fit
+from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
 from scalemix.fitting.stacking import fit_stacked
 from scalemix.inference.training.em import VariationalEM
@@ -146,6 +149,8 @@ class Recipe(RecipeSettings):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    devices : int, optional
+        How many devices the networks or chains are spread over. By default all there are.
 
     Raises
     ------
@@ -362,7 +367,7 @@ class Recipe(RecipeSettings):
         network = self.build_network(read, likelihoods[0].num_outputs, key=network_key)
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,
-            "checkpoint": checkpoint, "resume": resume,
+            "checkpoint": checkpoint, "resume": resume, "mesh": self._mesh(),
             "standardize": True if layout is None else layout.scaled,
         }  # fmt: skip
         if self.inference != "em":
@@ -388,6 +393,12 @@ class Recipe(RecipeSettings):
         fared = zip(candidates, stacked.weights, stacked.scores, stacked.num_members, strict=True)
         decides = building.may_do_without(self, layout)
         return Fitted(stacked.posterior, tuple(_trial(*one, decides) for one in fared))
+
+    def _mesh(self) -> Mesh | None:
+        try:
+            return mesh_of(self.devices)
+        except ValueError as error:
+            raise SettingError(Mention("devices", self.devices), f": {error}") from None
 
 
 def _trial(

@@ -200,6 +200,13 @@ class RecipeSettings:
     sampler: Sampler = dataclasses.field(
         default="mclmc", metadata=_setting(Choice(get_args(Sampler)), "The sampler of MCMC.")
     )
+    devices: int | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Count(may_be_open=True),
+            "How many devices the networks or chains are spread over. By default all there are.",
+        ),
+    )
 
     def __post_init__(self) -> None:
         for name, known in settings_of(RecipeSettings).items():

@@ -16,8 +16,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import check_mesh
 from scalemix._random import check_key, check_keys
 from scalemix.data.preparation import Standardize, prepare
 from scalemix.fitting.candidates import Candidate
@@ -78,6 +80,7 @@ def fit_stacked(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    mesh: Mesh | None = None,
 ) -> Stacked:
     """An ensemble of the candidates that a held-out part of the data chose.
 
@@ -114,6 +117,8 @@ def fit_stacked(
         As in `fit`. The trials have a file of their own beside it, which ends in `.trial`.
     resume : bool, default False
         As in `fit`.
+    mesh : jax.sharding.Mesh, optional
+        As in `fit`; trials are members too.
 
     Returns
     -------
@@ -135,6 +140,7 @@ def fit_stacked(
         num_trial_members=num_trial_members, trial_share=trial_share, held_out=held_out,
         sample_weights=None if sample_weight is None else [sample_weight],
         standardize=standardize, progress=progress, checkpoint=checkpoint, resume=resume,
+        mesh=mesh,
     )[0]  # fmt: skip
 
 
@@ -153,6 +159,7 @@ def fit_stacked_many(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    mesh: Mesh | None = None,
 ) -> list[Stacked]:
     """`fit_stacked` of several data sets at once.
 
@@ -182,6 +189,8 @@ def fit_stacked_many(
         As in `fit_stacked`: the files are those of all data sets together.
     resume : bool, default False
         As in `fit`.
+    mesh : jax.sharding.Mesh, optional
+        As in `fit`; trials are members too.
 
     Returns
     -------
@@ -202,6 +211,7 @@ def fit_stacked_many(
     num = len(xs)
     keys = check_keys(keys, num)
     _check(candidates, num_members, num_trial_members, trial_share, held_out)
+    devices = check_mesh(mesh)
     trial_file = None if checkpoint is None else f"{checkpoint}.trial"
     check_resume(checkpoint, resume, f"{checkpoint}.trial")
     weights = [None] * num if sample_weights is None else list(sample_weights)
@@ -227,7 +237,7 @@ def fit_stacked_many(
         with bar(progress) as report:
             tried = try_out(
                 trials, data, num_trial_members, held_out, trial_keys, split_keys,
-                _control(report, trial_file, resume),
+                _control(report, trial_file, resume, devices),
             )  # fmt: skip
         for i, (log_prob, cdf, y, weight) in enumerate(tried):
             shares[i] = stacking_weights(log_prob, weight)
@@ -243,7 +253,7 @@ def fit_stacked_many(
         for m, which in enumerate(np.repeat(np.arange(len(options)), count).tolist())
     ]
     with bar(progress) as report:
-        control = _control(report, checkpoint, resume)
+        control = _control(report, checkpoint, resume, devices)
         outcome = run_jobs(jobs, method.schedule(data), data, control=control).outcome(num_members)
     posteriors = [
         Posterior(one.networks, scaling, one.history, key, spread)
@@ -255,8 +265,11 @@ def fit_stacked_many(
     return [Stacked(*one) for one in zip(posteriors, shares, scores, counts, strict=True)]
 
 
-def _control(report: Any, checkpoint: str | Path | None, resume: bool) -> Control:
-    return Control(report, None if checkpoint is None else Path(checkpoint), resume=resume)
+def _control(
+    report: Any, checkpoint: str | Path | None, resume: bool, mesh: Mesh | None
+) -> Control:
+    path = None if checkpoint is None else Path(checkpoint)
+    return Control(report, path, resume=resume, mesh=mesh)
 
 
 def _check(

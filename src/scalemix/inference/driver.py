@@ -12,7 +12,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+import jax
 import numpy as np
+from jax.sharding import Mesh
 
 from scalemix.inference import checkpoint as checkpoints
 
@@ -48,7 +50,7 @@ class Progress(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Control:
-    """Who watches a run, and where and how often its state is saved."""
+    """Who watches a run, where and how often its state is saved, and on which devices it runs."""
 
     report: Callable[[Progress], None] | None = None
     checkpoint: Path | None = None
@@ -56,6 +58,8 @@ class Control:
     """The number of chunks between two checkpoints. There is always one at the end."""
     resume: bool = False
     """Whether to continue from the checkpoint, if the file exists."""
+    mesh: Mesh | None = None
+    """The devices, as `check_mesh` gives them; `None` for the default one."""
 
 
 class Memory(Protocol):
@@ -99,6 +103,14 @@ class Run(abc.ABC, Generic[MemoryT]):
     def objective(self, memory: MemoryT) -> float:
         """The number that progress shows."""
 
+    def saved(self, memory: MemoryT) -> MemoryT:
+        """What a checkpoint holds: the same at any number of devices."""
+        return memory
+
+    def restored(self, saved: MemoryT) -> MemoryT:
+        """The memory that a checkpoint was written of, on the devices of this run."""
+        return saved
+
     def metrics(self, memory: MemoryT) -> dict[str, float]:
         """Further numbers for whoever watches."""
         return {}
@@ -118,7 +130,14 @@ def drive(run: Run[MemoryT], control: Control) -> MemoryT:
         resuming = checkpoints.can_resume(path, control.resume)
     memory = run.begin(resuming)
     if path is not None and resuming:
-        memory = checkpoints.read(path, memory, prints)
+        memory = run.restored(checkpoints.read(path, run.saved(memory), prints))
+
+    def save(path: Path) -> None:
+        saved = run.saved(memory)
+        # Every process has taken part in bringing it together.
+        if jax.process_index() == 0:
+            checkpoints.write(path, saved, prints)
+
     try:
         while not run.has_ended(memory):
             memory = run.advance(memory)
@@ -128,15 +147,27 @@ def drive(run: Run[MemoryT], control: Control) -> MemoryT:
                 control.report(told)
             due = num_chunks(done, run.chunk_steps) % control.checkpoint_every == 0
             if path is not None and (due or run.has_ended(memory)):
-                checkpoints.write(path, memory, prints)
+                save(path)
     except KeyboardInterrupt as interrupt:
-        if path is not None:
-            checkpoints.write(path, memory, prints)
+        # Of several processes each is interrupted by itself, and none can save without the others.
+        if path is not None and jax.process_count() == 1:
+            save(path)
             interrupt.add_note(
                 f"The run is saved in {path} after {int(memory.done)} of {run.num_steps} steps. "
                 f"Call again with the same arguments and resume=True to continue."
             )
         raise
+    except jax.errors.JaxRuntimeError as error:
+        if jax.process_count() == 1:
+            raise
+        saved = "checkpoint= would have let it go on." if path is None else (
+            f"The last checkpoint is in {path}: start all processes again, in any number, with "
+            f"the same arguments and resume=True."
+        )  # fmt: skip
+        raise RuntimeError(
+            f"A program that all {jax.process_count()} processes run together has failed in this "
+            f"one, most likely because another has ended or cannot be reached. {saved}"
+        ) from error
     return memory
 
 

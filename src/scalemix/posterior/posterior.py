@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import check_mesh
 from scalemix._random import check_key, side_key
 from scalemix.data.checks import check_inputs, inputs_as_seen
 from scalemix.data.scaling import Scaling
@@ -82,7 +84,12 @@ class Posterior(eqx.Module):
         ]
 
     def predict(
-        self, x: Any, *, num_draws: int | None = None, key: PRNGKeyArray | None = None
+        self,
+        x: Any,
+        *,
+        num_draws: int | None = None,
+        key: PRNGKeyArray | None = None,
+        mesh: Mesh | None = None,
     ) -> Predictive:
         """The predictive distribution of the targets of some inputs.
 
@@ -100,6 +107,9 @@ class Posterior(eqx.Module):
         key : PRNGKeyArray, optional
             The randomness of the draws; by default the posterior's own, so that predictions can be
             repeated.
+        mesh : jax.sharding.Mesh, optional
+            The devices to use, as in `fit`: draws are spread along `members`, and rows along
+            `data`. By default local devices along `data`, one for every 1,024 rows.
 
         Returns
         -------
@@ -118,7 +128,8 @@ class Posterior(eqx.Module):
             raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
         key = self.key if key is None else check_key(key, "key")
         seen = inputs_as_seen(check_inputs(x, self.model), self.model, self.scaling)
-        source = DrawSource(self.networks, self.scaling, key, self.score_spread)
+        devices = None if mesh is None else check_mesh(mesh)
+        source = DrawSource(self.networks, self.scaling, key, self.score_spread, devices)
         return Predictive(source, seen, num_draws)
 
     def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:

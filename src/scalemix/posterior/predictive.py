@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
@@ -18,7 +19,7 @@ from scalemix.likelihoods import Bernoulli, Likelihood
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
 from scalemix.posterior.networks import AnyNetworks, Drawn
-from scalemix.posterior.streaming import stream, too_far
+from scalemix.posterior.streaming import devices_for, stream, too_far
 
 __all__ = ["DrawSource", "Drawn", "Predictive"]
 
@@ -32,6 +33,8 @@ class DrawSource(NamedTuple):
     score_spread: float | np.ndarray = 1.0
     """The spread of normal scores on held-out rows, one for each of several targets: see
     `scalemix.posterior.calibration`."""
+    mesh: Mesh | None = None
+    """The devices; unless given, local ones along rows."""
 
 
 class Predictive:
@@ -396,5 +399,8 @@ class Predictive:
     def _stream(self, statistic: Callable[..., Any], *by_row: np.ndarray) -> tuple[np.ndarray, ...]:
         """A statistic of all draws' outputs at each row."""
         num_outputs = self.likelihood.num_outputs
-        networks, key = self._source.networks, self._source.key
-        return stream(statistic, networks, num_outputs, self._indices, key, self._x, *by_row)
+        networks, key, mesh = self._source.networks, self._source.key, self._source.mesh
+        mesh = devices_for(len(self)) if mesh is None else mesh
+        return stream(
+            statistic, networks, num_outputs, self._indices, key, self._x, *by_row, mesh=mesh
+        )

@@ -7,9 +7,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._mesh import DATA, MEMBERS, WHOLE, check_mesh, put, to_host
 from scalemix._random import side_key
+from scalemix._types import PyTree
 from scalemix.data.rows import Inputs, num_rows
 from scalemix.networks.calling import seed
 from scalemix.posterior.networks import AnyNetworks
@@ -22,6 +25,10 @@ ROWS_AT_A_TIME = 8192
 LEAST_ROWS = 64
 # Draws go through the network side by side until they make up this many rows.
 ROWS_TOGETHER = 2048
+# Fewer rows are not worth one more device, to which all networks have to be copied.
+ROWS_A_DEVICE = 1024
+# Rows over all devices.
+BY_ROW = PartitionSpec((MEMBERS, DATA))
 
 
 def stream(
@@ -32,16 +39,23 @@ def stream(
     key: PRNGKeyArray,
     x: Inputs,
     *by_row: np.ndarray,
+    mesh: Mesh | None = None,
 ) -> tuple[np.ndarray, ...]:
     """A statistic of all draws' outputs at each row, in double precision.
 
     `indices` are the places that the draws take, and `by_row` are further arguments of the
-    statistic, with one entry for each row.
+    statistic, with one entry for each row. On several devices draws are spread along `members`, and
+    rows along `data`.
     """
     total = num_rows(x)
-    cap = OUTPUTS_AT_A_TIME // (len(indices) * num_outputs)
-    block = max(1, min(cap, ROWS_AT_A_TIME, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length())))
+    each = 1 if mesh is None else mesh.size
+    cap = each * OUTPUTS_AT_A_TIME // (len(indices) * num_outputs)
+    most = min(cap, each * ROWS_AT_A_TIME)
+    block = max(1, min(most, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length())))
+    block = each * -(-block // each)
     results = []
+    if mesh is not None:
+        networks, indices, key, statistic = _on_each(mesh, (networks, indices, key, statistic))
     for start in range(0, max(total, 1), block):
         rows = slice(start, start + block)
         fill = block - min(block, total - start)
@@ -52,14 +66,32 @@ def stream(
             ),
             (x, *by_row),
         )
-        likelihoods, outputs = draw_outputs(networks, num_outputs, indices, key, inputs)
-        lost = np.asarray(_lost(outputs))[: block - fill]
+        if mesh is not None:
+            inputs = put(mesh, inputs, PartitionSpec(DATA))
+            beside = put(mesh, beside, BY_ROW)
+        likelihoods, outputs = draw_outputs(networks, num_outputs, indices, key, inputs, mesh)
+        lost = to_host(mesh, _lost(outputs))[: block - fill]
         if lost.any():
             raise ValueError(too_far("network's output", start + int(np.argmax(lost))))
-        values = _summarise(statistic, likelihoods, outputs, *beside)
+        values = to_host(mesh, _summarise(statistic, likelihoods, outputs, *beside, mesh=mesh))
         # Double precision from here on, where targets are shifted back to their own units.
-        results.append([_widen(np.asarray(value)[: block - fill]) for value in values])
+        results.append([_widen(value[: block - fill]) for value in values])
     return tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
+
+
+def devices_for(num_rows: int) -> Mesh | None:
+    """The local devices that a prediction of so many rows is spread over."""
+    most = max(1, min(jax.local_device_count(), num_rows // ROWS_A_DEVICE))
+    mesh = check_mesh(None)
+    if mesh is None or most == 1:
+        return None
+    return Mesh(mesh.devices[:most].T, mesh.axis_names)
+
+
+def _on_each(mesh: Mesh, tree: PyTree) -> PyTree:
+    """The tree with its arrays on every device."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(put(mesh, arrays), rest)
 
 
 def too_far(what: str, row: int) -> str:
@@ -85,23 +117,44 @@ def _widen(values: np.ndarray) -> np.ndarray:
 
 @eqx.filter_jit
 def draw_outputs(
-    networks: AnyNetworks, num_outputs: int, indices: Array, key: PRNGKeyArray, x: Any
+    networks: AnyNetworks,
+    num_outputs: int,
+    indices: Array,
+    key: PRNGKeyArray,
+    x: Any,
+    mesh: Mesh | None = None,
 ) -> tuple[DrawnLikelihoods, Array]:
     """The likelihoods of all draws, and their outputs `(draws, rows, num_outputs)`.
 
     The draws depend on the key and the indices alone: they are the same for every block of rows.
     """
+    arrays, static = eqx.partition(networks, eqx.is_array)
 
-    def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
-        network, likelihood = networks(*place)
-        network = seed(network, side_key(place[1]))
-        outputs = jax.vmap(network)(x).reshape(num_rows(x), num_outputs)
-        return outputs, eqx.filter(likelihood, eqx.is_array)
+    def draw(arrays: Any, places: tuple[Array, PRNGKeyArray], x: Any) -> tuple[Array, Any]:
+        networks = eqx.combine(arrays, static)
+
+        def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
+            network, likelihood = networks(*place)
+            network = seed(network, side_key(place[1]))
+            outputs = jax.vmap(network)(x).reshape(num_rows(x), num_outputs)
+            return outputs, eqx.filter(likelihood, eqx.is_array)
+
+        together = _group(len(places[0]), max(1, ROWS_TOGETHER // max(num_rows(x), 1)))
+        return jax.lax.map(outputs_of, places, batch_size=together)
 
     num_draws = len(indices)
     places = indices, jax.random.split(key, num_draws)
-    together = _group(num_draws, max(1, ROWS_TOGETHER // max(num_rows(x), 1)))
-    outputs, varying = jax.lax.map(outputs_of, places, batch_size=together)
+    if mesh is None:
+        outputs, varying = draw(arrays, places, x)
+    else:
+        # Each device has as many draws: the last is repeated, and cut again.
+        along = mesh.shape[MEMBERS]
+        which = np.minimum(np.arange(along * -(-num_draws // along)), num_draws - 1)
+        outputs, varying = jax.shard_map(
+            draw, mesh=mesh, in_specs=(WHOLE, PartitionSpec(MEMBERS), PartitionSpec(DATA)),
+            out_specs=(PartitionSpec(MEMBERS, DATA), PartitionSpec(MEMBERS)), check_vma=False,
+        )(arrays, jax.tree.map(lambda leaf: leaf[which], places), x)  # fmt: skip
+        outputs, varying = jax.tree.map(lambda leaf: leaf[:num_draws], (outputs, varying))
     first = networks(places[0][0], places[1][0]).likelihood
     return DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True)), outputs
 
@@ -115,9 +168,25 @@ def _group(num_draws: int, most: int) -> int:
 
 @eqx.filter_jit
 def _summarise(
-    statistic: Callable[..., Any], draws: DrawnLikelihoods, outputs: Array, *by_row: Any
+    statistic: Callable[..., Any],
+    draws: DrawnLikelihoods,
+    outputs: Array,
+    *by_row: Any,
+    mesh: Mesh | None = None,
 ) -> Any:
     """The statistic at each row of a block."""
-    return jax.vmap(
-        lambda out, *rest: statistic(draws, out, *rest), in_axes=(1, *[0] * len(by_row))
-    )(outputs, *by_row)
+    arrays, static = eqx.partition((statistic, draws), eqx.is_array)
+
+    def summarise(arrays: Any, outputs: Array, *by_row: Any) -> Any:
+        statistic, draws = eqx.combine(arrays, static)
+        return jax.vmap(
+            lambda out, *rest: statistic(draws, out, *rest), in_axes=(1, *[0] * len(by_row))
+        )(outputs, *by_row)
+
+    if mesh is not None:
+        # All draws of a row come together on one device.
+        specs = (WHOLE, PartitionSpec(None, *BY_ROW), *[BY_ROW] * len(by_row))
+        summarise = jax.shard_map(
+            summarise, mesh=mesh, in_specs=specs, out_specs=BY_ROW, check_vma=False
+        )
+    return summarise(arrays, outputs, *by_row)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from scalemix._mesh import check_mesh
 from scalemix.data import Dataset
 from scalemix.data.batches import Data, stack
 from scalemix.data.preparation import hold_out, prepare
@@ -152,7 +153,7 @@ def _try_out(
     ]
     with bar(progress) as report:
         schedule = next(iter(fits)).schedule(train)
-        trained = run_jobs(jobs, schedule, train, control=Control(report))
+        trained = run_jobs(jobs, schedule, train, control=Control(report, mesh=check_mesh(None)))
     which = np.array([job.which for job in jobs])
     log_probs: dict[bool, Any] = {False: trained.score_rows(held_out, NUM_SCORED).log_prob}
     if any(KINDS[name].given_rows for name in methods):

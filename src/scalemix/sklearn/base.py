@@ -69,6 +69,7 @@ class ScaleMixEstimator(BaseEstimator):
         objective: str = "tail_adaptive",
         num_draws: int = 10,
         sampler: str = "mclmc",
+        devices: int | None = None,
         missing_target: MissingTarget = "error",
         calibration: float | None = None,
         random_state: Any = None,
@@ -91,6 +92,7 @@ class ScaleMixEstimator(BaseEstimator):
         self.objective = objective
         self.num_draws = num_draws
         self.sampler = sampler
+        self.devices = devices
         self.missing_target = missing_target
         self.calibration = calibration
         self.random_state = random_state

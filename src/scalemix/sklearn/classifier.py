@@ -76,6 +76,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         Draws of the noise in each step of noise training.
     sampler : {"nuts", "mclmc"}, default="mclmc"
         The sampler of MCMC.
+    devices : int, optional
+        How many devices the networks or chains are spread over. By default all there are.
     missing_target : {"error", "drop"}, default="error"
         What to do with rows that have no target, which are NaN or None in `y`: refuse them, or
         leave them out with a warning that has their number.
@@ -152,6 +154,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         objective: str = "tail_adaptive",
         num_draws: int = 10,
         sampler: str = "mclmc",
+        devices: int | None = None,
         missing_target: MissingTarget = "error",
         calibration: float | None = None,
         random_state: Any = None,
@@ -162,7 +165,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
             inference=inference, bins=bins, hidden=hidden, residual=residual,
             num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
             batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
-            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
+            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler, devices=devices,
             missing_target=missing_target, calibration=calibration, random_state=random_state,
             verbose=verbose,
         )  # fmt: skip

@@ -1,5 +1,6 @@
 """The loop of Markov chains: many chains of many fits, chunk by chunk."""
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -7,14 +8,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._mesh import over_members, over_rows
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.chains.chain import Chain
 from scalemix.inference.chains.sampler import Transition
 from scalemix.inference.driver import Control, Run, drive
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import DivergenceError
 
@@ -50,7 +54,14 @@ def run(
     `find_starts` gives models with two leading axes, fits and chains, whose values the chains begin
     with. A run that is resumed does not need them and does not ask.
     """
-    return drive(_ChainsRun(method, models, data, num_rows, keys, find_starts), control)
+    layout = _layout(control.mesh, len(num_rows), method.num_chains)
+    return drive(_ChainsRun(method, models, data, num_rows, keys, find_starts, layout), control)
+
+
+def _layout(mesh: Mesh | None, num_fits: int, num_chains: int) -> Layout:
+    """Fits spread over devices, or the chains of each: whichever leaves less to one device."""
+    fits, chains = Layout.over(mesh, num_fits, 0), Layout.over(mesh, num_chains, 1)
+    return fits if fits.work * num_chains <= chains.work * num_fits else chains
 
 
 class _ChainsRun(Run[ChainsMemory]):
@@ -64,16 +75,21 @@ class _ChainsRun(Run[ChainsMemory]):
         num_rows: np.ndarray,
         keys: PRNGKeyArray,
         find_starts: Callable[[], PyTree] | None,
+        layout: Layout,
     ):
+        self.layout = layout
         self.method, self.num_steps, self.chunk_steps = method, method.num_steps, method.chunk_steps
         self.stepping = method.stepping
         sets = np.arange(len(num_rows))
         arrays = [*jax.tree.leaves(data), num_rows, sets]
         self.identity = SideBySide(method, models), arrays, None, keys
-        self.arrays, self.static = eqx.partition(models, eqx.is_array)
-        self.data, self.find_starts = jax.device_put(data), find_starts
+        arrays, self.static = eqx.partition(models, eqx.is_array)
+        # Where chains are spread, each device has all fits.
+        place = layout.whole if layout.axis else layout.place
+        self.arrays, self.data = place((arrays, data))
+        self.find_starts = find_starts
         self.num_data = float(np.asarray(data.weight).sum(axis=1).mean())
-        self.start_keys, self.step_keys = _split_keys(keys, method.num_chains)
+        self.start_keys, self.step_keys = layout.place(_split_keys(keys, method.num_chains))
 
     def fingerprint(self) -> dict[str, str]:
         return fingerprint(*self.identity)
@@ -84,9 +100,9 @@ class _ChainsRun(Run[ChainsMemory]):
         else:
             starts = None if self.find_starts is None else self.find_starts()
             state = _init(*self._start(starts))
-            _check_starts(state)
+            _check_starts(self.layout.cut(state.sampler.chain.logdensity))
         position, bits = state.sampler.chain.position, state.bits
-        kept, leading = (self.method.num_samples,), position.shape[:2]
+        kept, leading = (self.method.num_samples,), self.layout.cut(position).shape[:2]
 
         def zeros(dtype) -> np.ndarray:
             return np.zeros((*leading, self.num_steps), dtype)
@@ -104,7 +120,21 @@ class _ChainsRun(Run[ChainsMemory]):
 
     def _start(self, starts: PyTree | None) -> tuple:
         begun = None if starts is None else eqx.filter(starts, eqx.is_array)
-        return self.method, self.static, self.arrays, begun, self.data, self.start_keys
+        num_fits, num_chains = self.identity[1][0].shape[0], self.method.num_chains
+        # One model for all chains: the first has its values as they are.
+        first = np.arange(num_chains) == 0
+        as_it_is = np.broadcast_to(first if starts is None else True, (num_fits, num_chains))
+        begun, as_it_is = self.layout.place((begun, as_it_is))
+        return (
+            self.layout.mesh, self.layout.axis, self.method, self.static, self.arrays, begun,
+            self.data, self.start_keys, as_it_is,
+        )  # fmt: skip
+
+    def saved(self, memory: ChainsMemory) -> ChainsMemory:
+        return memory._replace(state=self.layout.cut(memory.state))
+
+    def restored(self, saved: ChainsMemory) -> ChainsMemory:
+        return saved._replace(state=self.layout.place(saved.state))
 
     def advance(self, memory: ChainsMemory) -> ChainsMemory:
         """The memory one chunk later. A chunk does not straddle the end of the warm-up."""
@@ -112,10 +142,11 @@ class _ChainsRun(Run[ChainsMemory]):
         warming = done < method.num_warmup
         end = method.num_warmup if warming else method.num_steps
         count = min(method.chunk_length, end - done)
-        state, positions, bits, transitions = _run_chunk(
-            self.stepping, self.static, self.arrays, self.data, memory.state, self.step_keys,
-            jnp.int32(done), jnp.int32(count),
+        state, *told = _run_chunk(
+            self.layout.mesh, self.layout.axis, self.stepping, self.static, self.arrays, self.data,
+            memory.state, self.step_keys, *self.layout.whole((np.int32(done), np.int32(count))),
         )  # fmt: skip
+        positions, bits, transitions = self.layout.cut(told)
         if not warming:
             first, num = (done - method.num_warmup) // method.thin, count // method.thin
             memory.positions[:, :, first : first + num] = np.asarray(positions)[:, :, :num]
@@ -145,33 +176,44 @@ def _split_keys(keys: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, PRNG
     return of_chains(start_keys), of_chains(step_keys)
 
 
+def _axes(axis: int, num_of_fits: int, num_of_chains: int) -> list[int | None]:
+    """Where members lie in arguments with an axis of fits, then in those with one of chains too."""
+    return [None if axis else 0] * num_of_fits + [axis] * num_of_chains
+
+
 @eqx.filter_jit
 def _init(
-    method: Chain, static: PyTree, arrays: PyTree, starts: PyTree | None, data: Data,
-    keys: PRNGKeyArray,
+    mesh: Mesh | None, axis: int, method: Chain, static: PyTree, arrays: PyTree,
+    starts: PyTree | None, data: Data, keys: PRNGKeyArray, as_it_is: Array,
 ) -> PyTree:  # fmt: skip
     def chain(arrays: PyTree, data: Data, key: PRNGKeyArray, as_it_is: Array) -> PyTree:
-        return method.init(eqx.combine(arrays, static), data, key, as_it_is)
+        return method.init(eqx.combine(arrays, static), over_rows(mesh, data), key, as_it_is)
 
-    chains = jax.vmap(chain, in_axes=(None if starts is None else 0, None, 0, 0))
-    # One model for all chains: the first has its values as they are.
-    as_it_is = (
-        jnp.arange(method.num_chains) == 0 if starts is None else jnp.ones(keys.shape[1], bool)
-    )
-    return jax.vmap(chains, in_axes=(0, 0, 0, None))(
-        arrays if starts is None else starts, data, keys, as_it_is
-    )
+    def fits(arrays, data, starts, keys, as_it_is):
+        of_chains = jax.vmap(chain, in_axes=(None if starts is None else 0, None, 0, 0))
+        return jax.vmap(of_chains)(arrays if starts is None else starts, data, keys, as_it_is)
+
+    spread = over_members(fits, mesh, _axes(axis, 2, 3), axis)
+    return spread(arrays, data, starts, keys, as_it_is)
 
 
 @eqx.filter_jit
 def _run_chunk(
-    method: Chain, static: PyTree, arrays: PyTree, data: Data, state: PyTree, keys: PRNGKeyArray,
-    start: Array, count: Array,
+    mesh: Mesh | None, axis: int, method: Chain, static: PyTree, *arguments: PyTree
+) -> tuple[PyTree, Array, Array, Transition]:
+    """Steps of each chain. Every device has a loop of its own, and waits for no other."""
+    steps = functools.partial(_steps, mesh, method, static)
+    return over_members(steps, mesh, [*_axes(axis, 2, 2), None, None], axis)(*arguments)
+
+
+def _steps(
+    mesh: Mesh | None, method: Chain, static: PyTree, arrays: PyTree, data: Data, state: PyTree,
+    keys: PRNGKeyArray, start: Array, count: Array,
 ) -> tuple[PyTree, Array, Array, Transition]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program."""
 
     def fit(arrays, data, state, keys, index):
-        model = eqx.combine(arrays, static)
+        model, data = eqx.combine(arrays, static), over_rows(mesh, data)
 
         def chain(state, key):
             return method.step(state, model, data, index, jax.random.fold_in(key, index))
@@ -207,8 +249,8 @@ def _run_chunk(
     return jax.lax.fori_loop(0, count, body, carry)
 
 
-def _check_starts(state: PyTree) -> None:
-    finite = np.isfinite(np.asarray(state.sampler.chain.logdensity))
+def _check_starts(log_density: Array) -> None:
+    finite = np.isfinite(np.asarray(log_density))
     if not finite.all():
         which, chain = (int(i) for i in np.argwhere(~finite)[0])
         fit = f" of model {which}" if len(finite) > 1 else ""

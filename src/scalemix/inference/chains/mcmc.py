@@ -47,8 +47,9 @@ SamplerName = Literal["nuts", "mclmc"]
 class MCMC(Method, Chain):
     """Sample weights, scales and noise level together, in several chains side by side.
 
-    For every proper prior. All chains, and all fits of `fit_many`, step together in one program, so
-    that with NUTS all wait for the longest trajectory. Needs `pip install "scalemix[mcmc]"`.
+    For every proper prior. The chains on one device, those of all fits of `fit_many` included, step
+    together, so that with NUTS they wait for the longest trajectory. Those on other devices go on.
+    Needs `pip install "scalemix[mcmc]"`.
 
     Parameters
     ----------
@@ -225,7 +226,7 @@ class MCMC(Method, Chain):
                 for i, p in enumerate(problems)
                 for job in ensemble_jobs(p.model, engine, i, side_key(p.key), self.num_chains)
             ]
-            watched = Control(report=control.report)
+            watched = Control(report=control.report, mesh=control.mesh)
             models = run_jobs(jobs, engine.schedule(sets), sets, control=watched).networks.model
             return jax.tree.map(
                 lambda leaf: leaf.reshape(shape + leaf.shape[1:]) if eqx.is_array(leaf) else leaf,

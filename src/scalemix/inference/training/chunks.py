@@ -5,12 +5,12 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
+from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
 from scalemix.inference.training.sources import Source
@@ -37,52 +37,54 @@ class Chunks:
         source: Source,
         schedule: Schedule,
         step_keys: PRNGKeyArray,
-        sets: np.ndarray,
+        layout: Layout,
     ):
+        self.layout = layout
         self.arrays: PyTree = arrays
         self.static: PyTree = static
         self.schedule = schedule
         self.source = source
-        # Which set of held-out rows each model has. Arrays are put on the device and not made by
-        # `asarray`, which compiles a program for every shape.
-        self.sets: Array = jax.device_put(sets.astype(np.int32))
-        self.num_models: int = len(sets)
+        self.num_models: int = layout.num
         # Weights of more than two axes are those of convolutions.
         sites = static.models.sites
         grouped = self.num_models > 1 and any(len(site.layer_shape) > 2 for site in sites)
         self.program: Callable[..., Any] = programs.chunk_program(grouped)
         num_data, size = source.num_data, schedule.batch_size
         totals = num_data if size is None else num_data * size / source.num_rows
-        self.num_data: Array = jax.device_put(num_data.astype(source.dtype))
-        self.totals: Array = jax.device_put(totals.astype(source.dtype))
-        self.step_keys: PRNGKeyArray = step_keys
+        # Arrays are put on the device and not made by `asarray`, which compiles a program for
+        # every shape.
+        self.num_data: Array = layout.place(num_data.astype(source.dtype))
+        self.totals: Array = layout.place(totals.astype(source.dtype))
+        self.step_keys: PRNGKeyArray = layout.place(step_keys)
 
     def run(self, state: PyTree, start: int, count: int) -> Chunk:
         """What `count` steps from step `start` on lead to."""
-        data, sets, rows = self.source.batches(start)
-        state, *by_step, recorded, finite = self.program(
-            self.schedule, self.static, state, self.arrays, data, sets, rows,
-            self.num_data, self.totals, self.step_keys, jnp.int32(start), jnp.int32(count),
-        )  # fmt: skip
-        objective, log_likelihood = (np.asarray(values)[:, :count] for values in by_step)
-        good = bool(finite) and bool(np.isfinite(objective).all())
-        return Chunk(state, objective, log_likelihood, jax.tree.map(np.asarray, recorded), good)
+        state, *told = self.program(*self._arguments(state, start, count))
+        *by_step, recorded, finite = jax.tree.map(np.asarray, self.layout.cut(told))
+        objective, log_likelihood = (values[:, :count] for values in by_step)
+        good = bool(finite.all()) and bool(np.isfinite(objective).all())
+        return Chunk(state, objective, log_likelihood, recorded, good)
 
-    def score(self, state: PyTree, held_out: Data) -> np.ndarray:
-        """The score of each model on its held-out rows, under the same noise every time."""
-        held_out = jax.device_put(held_out)
+    def _arguments(self, state: PyTree, start: int, count: int) -> tuple:
+        return (
+            self.layout.mesh, self.schedule, self.static, state, self.arrays,
+            *self.source.batches(start), self.num_data, self.totals, self.step_keys,
+            *self.layout.whole((np.int32(start), np.int32(count))),
+        )  # fmt: skip
+
+    def score(self, state: PyTree, held_out: Data, sets: Array) -> np.ndarray:
+        """The score of each model on its held-out rows, under the same noise every time.
+
+        `sets` says which of the data sets, placed on the devices, each model has.
+        """
         means = programs.mean_log_probs(
-            self.static, state, self.arrays, held_out, self.sets, self.step_keys
+            self.layout.mesh, self.static, state, self.arrays, held_out, sets, self.step_keys
         )
-        return np.asarray(means, float)
+        return np.asarray(self.layout.cut(means), float)
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
-        data, sets, rows = self.source.batches(0)
-        *_, recorded, _ = eqx.filter_eval_shape(
-            programs.run_chunk, self.schedule, self.static, state, self.arrays, data, sets,
-            rows, self.num_data, self.totals, self.step_keys, jnp.int32(0), jnp.int32(0),
-        )  # fmt: skip
+        *_, recorded, _ = eqx.filter_eval_shape(programs.run_chunk, *self._arguments(state, 0, 0))
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
 
     def explain(self, state: PyTree, start: int, count: int) -> str:
@@ -113,6 +115,10 @@ class Chunks:
 
     def _not_finite(self, state: PyTree, step: int) -> list[tuple[int, str]]:
         """Model and site of values that are not finite, the first model of each site."""
-        values = programs.magnitudes(self.static, state, self.arrays, self.step_keys, step)
+        values = self.layout.cut(
+            programs.magnitudes(
+                self.layout.mesh, self.static, state, self.arrays, self.step_keys, step
+            )
+        )
         bad = {n: np.flatnonzero(~np.isfinite(np.asarray(value))) for n, value in values.items()}
         return [(int(models[0]), name) for name, models in bad.items() if models.size]

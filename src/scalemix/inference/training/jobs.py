@@ -12,6 +12,7 @@ from jaxtyping import PRNGKeyArray
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
+from scalemix.inference.layout import Layout
 from scalemix.inference.method import Inferred, Outcome
 from scalemix.inference.side_by_side import SideBySide, stack_fits, take
 from scalemix.inference.training import loop
@@ -72,6 +73,7 @@ class TrainedJobs(NamedTuple):
     train: Sequence[Data]
     starts: SideBySide
     trained: loop.Trained
+    layout: Layout
 
     @property
     def networks(self) -> Networks:
@@ -102,9 +104,10 @@ class TrainedJobs(NamedTuple):
 
     def score_rows(self, held_out: Data, num_draws: int) -> RowScores:
         """What each job says of the held-out rows of its data set: (jobs, rows)."""
+        which, keys = [job.which for job in self.jobs], [job.key for job in self.jobs]
         return held_out_scores(
-            self.starts, self.trained.state, held_out, np.array([job.which for job in self.jobs]),
-            jnp.stack([job.key for job in self.jobs]), num_draws,
+            self.layout, self.starts, self.trained.state, held_out, np.array(which),
+            jnp.stack(keys), num_draws,
         )  # fmt: skip
 
 
@@ -131,11 +134,13 @@ def run_jobs(
     keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
     num_rows = np.array([len(data.y) for data in train])
     order_keys, _ = split_keys(keys)
-    source = InMemory(stack(train, exact=exact), num_rows, sets, schedule, order_keys)
+    layout = Layout.over(control.mesh, len(jobs))
+    source = InMemory(stack(train, exact=exact), num_rows, sets, schedule, order_keys, layout)
     trained = loop.run(
-        starts, source, None if held_out is None else stack(held_out), sets, schedule, keys, control
-    )
-    return TrainedJobs(jobs, train, starts, trained)
+        starts, source, None if held_out is None else stack(held_out), sets, schedule, keys,
+        control, layout,
+    )  # fmt: skip
+    return TrainedJobs(jobs, train, starts, trained, layout)
 
 
 def run_stream(
@@ -143,8 +148,9 @@ def run_stream(
 ) -> TrainedJobs:
     """Train all these models as one program on the same stream of batches."""
     starts = stack_fits([job.engine for job in jobs], [job.model for job in jobs])
-    source = Streamed(stream, len(jobs), schedule)
+    layout = Layout.over(control.mesh, len(jobs))
+    source = Streamed(stream, schedule, layout)
     keys, sets = jnp.stack([job.key for job in jobs]), np.zeros(len(jobs), int)
-    trained = loop.run(starts, source, None, sets, schedule, keys, control)
+    trained = loop.run(starts, source, None, sets, schedule, keys, control, layout)
     # What a constant would say of the last rows stands for what it would say of all.
-    return TrainedJobs(jobs, [source.last], starts, trained)
+    return TrainedJobs(jobs, [source.last], starts, trained, layout)

@@ -16,6 +16,7 @@ from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.driver import Control, Run, drive, num_chunks
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training import programs
 from scalemix.inference.training.chunks import Chunks
@@ -46,18 +47,20 @@ def run(
     schedule: Schedule,
     keys: PRNGKeyArray,
     control: Control,
+    layout: Layout,
 ) -> Trained:
     """Run engines on models, both stacked on a leading axis, each pair with a key of its own.
 
     `held_out` are data sets stacked on a leading axis; `sets` says which of them each model has.
     What an engine holds as plain values is the same for all models; what it holds as arrays may
-    differ.
+    differ. `layout` says where the models run.
     """
-    memory = drive(_TrainingRun(starts, source, held_out, sets, schedule, keys), control)
+    training = _TrainingRun(starts, source, held_out, sets, schedule, keys, layout)
+    memory = drive(training, control)
     done = int(memory.done)
     chunks_done = num_chunks(done, schedule.chunk_steps)
     return Trained(
-        state=memory.state if held_out is None else memory.best,
+        state=layout.gather(memory.state if held_out is None else memory.best),
         objective=memory.objective[:, :done],
         log_likelihood=memory.log_likelihood[:, :done],
         score=memory.score[:, : chunks_done if held_out is not None else 0],
@@ -97,13 +100,16 @@ class _TrainingRun(Run[TrainingMemory]):
         sets: np.ndarray,
         schedule: Schedule,
         keys: PRNGKeyArray,
+        layout: Layout,
     ):
         self.num_steps, self.chunk_steps = schedule.num_steps, schedule.chunk_steps
-        self.patience, self.held_out = schedule.patience, held_out
+        self.patience, self.layout = schedule.patience, layout
         self.identity = starts, source, held_out, keys
-        self.arrays, self.static = eqx.partition(starts, eqx.is_array)
+        arrays, self.static = eqx.partition(starts, eqx.is_array)
+        self.arrays = layout.place(arrays)
+        self.held_out = None if held_out is None else layout.place_sets(held_out, sets)
         _, step_keys = programs.split_keys(keys)
-        self.chunks = Chunks(self.arrays, self.static, source, schedule, step_keys, sets)
+        self.chunks = Chunks(self.arrays, self.static, source, schedule, step_keys, layout)
 
     def fingerprint(self) -> dict[str, str]:
         starts, source, held_out, keys = self.identity
@@ -111,7 +117,7 @@ class _TrainingRun(Run[TrainingMemory]):
 
     def begin(self, resuming: bool) -> TrainingMemory:
         init = eqx.filter_eval_shape if resuming else lambda function, *args: function(*args)
-        state = init(programs.init, self.arrays, self.static, self.num_steps)
+        state = init(programs.init, self.layout.mesh, self.arrays, self.static, self.num_steps)
         num_models, chunks = self.chunks.num_models, num_chunks(self.num_steps, self.chunk_steps)
         return TrainingMemory(
             done=np.zeros((), np.int64),
@@ -145,10 +151,18 @@ class _TrainingRun(Run[TrainingMemory]):
         memory = memory._replace(state=state, done=np.asarray(done + count))
         if self.held_out is None:
             return memory
-        score = self.chunks.score(state, self.held_out)
+        score = self.chunks.score(state, *self.held_out)
         memory.score[:, index] = score
-        memory = _keep_best(memory, score, self.patience)
+        memory = _keep_best(memory, score, self.patience, self.layout)
         return memory._replace(stopped=np.all(memory.stale >= self.patience))
+
+    def saved(self, memory: TrainingMemory) -> TrainingMemory:
+        state, best = self.layout.cut((memory.state, memory.best))
+        return memory._replace(state=state, best=best)
+
+    def restored(self, saved: TrainingMemory) -> TrainingMemory:
+        state, best = self.layout.place((saved.state, saved.best))
+        return saved._replace(state=state, best=best)
 
     def objective(self, memory: TrainingMemory) -> float:
         return float(memory.objective[:, int(memory.done) - 1].mean())
@@ -168,12 +182,14 @@ class _TrainingRun(Run[TrainingMemory]):
         return bool(memory.stopped) or super().has_ended(memory)
 
 
-def _keep_best(memory: TrainingMemory, score: np.ndarray, patience: int) -> TrainingMemory:
+def _keep_best(
+    memory: TrainingMemory, score: np.ndarray, patience: int, layout: Layout
+) -> TrainingMemory:
     # A model that has run out of patience keeps what it has while the others go on.
     better = (score > memory.best_score) & (memory.stale < patience)
 
     return memory._replace(
-        best=_choose(better, memory.state, memory.best),
+        best=_choose(layout.place(better), memory.state, memory.best),
         best_score=np.where(better, score, memory.best_score),
         stale=np.where(better, 0, memory.stale + 1),
     )

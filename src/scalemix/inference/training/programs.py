@@ -1,7 +1,8 @@
 """The compiled programs of training: many models side by side.
 
 `arrays` and `static` are the two parts of a `SideBySide`: engines and models, stacked on a leading
-axis.
+axis. Where there is a `mesh`, arrays are those of a `Layout` on it, and each device runs its own
+models.
 """
 
 import functools
@@ -12,12 +13,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._cpu import grouped_convolutions, quick_on_cpu
+from scalemix._mesh import over_members, over_rows
 from scalemix._random import noise_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
+from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import Schedule, State, Terms
 from scalemix.inference.training.scoring import RowScores, weighted_mean
@@ -38,25 +42,33 @@ def _side_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
 
 
 @eqx.filter_jit
-def init(arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
+def init(mesh: Mesh | None, arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
     """The first state of each model."""
 
     def one(arrays: PyTree) -> PyTree:
         engine, model = eqx.combine(arrays, static)
         return engine.begin(model, engine.optimizer_for(model, num_steps))
 
-    return jax.vmap(one)(arrays)
+    return over_members(jax.vmap(one), mesh, [0], 0)(arrays)
 
 
 def run_chunk(
-    schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree, data: Data, sets: Array,
-    rows: Array | None, num_data: Array, totals: Array, keys: PRNGKeyArray, start: Array,
-    count: Array,
+    mesh: Mesh | None, schedule: Schedule, static: PyTree, *arguments: PyTree
+) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:
+    """Steps of each model; `_run_chunk` says what the arguments are."""
+    run = functools.partial(_run_chunk, mesh, schedule, static)
+    return over_members(run, mesh, [0] * 8 + [None] * 2, 0)(*arguments)
+
+
+def _run_chunk(
+    mesh: Mesh | None, schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree,
+    data: Data, sets: Array, rows: Array | None, num_data: Array, totals: Array,
+    keys: PRNGKeyArray, start: Array, count: Array,
 ) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:  # fmt: skip
     """`count` steps from `start` on. The count is data, so that every chunk is one program.
 
-    The last result says whether all numbers of the state are still finite. `totals` is what each
-    model's batches are divided by: see `Batch`.
+    The last result says of each model whether all numbers of its state are still finite. `totals`
+    is what each model's batches are divided by: see `Batch`.
     """
 
     def one(state, arrays, which, rows, num_data, total, key, i) -> tuple[State, Terms]:
@@ -70,6 +82,7 @@ def run_chunk(
         engine, model = eqx.combine(arrays, static)
         step = start + i
         key = jax.random.fold_in(key, step)
+        batch = over_rows(mesh, batch)
         batch = Batch(batch.x, batch.y, batch.weight, total)
         return engine.step(state, model, batch, num_data, step, schedule.num_steps, key)
 
@@ -92,7 +105,8 @@ def run_chunk(
     zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
     end = jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
     numbers = jax.tree.leaves(eqx.filter(end[0], eqx.is_inexact_array))
-    return *end, jnp.all(jnp.array([jnp.all(jnp.isfinite(leaf)) for leaf in numbers]))
+    finite = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in numbers]
+    return *end, jnp.all(jnp.array(finite), axis=0)
 
 
 @functools.cache
@@ -118,6 +132,7 @@ def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
 
 
 def held_out_scores(
+    layout: Layout,
     starts: SideBySide,
     state: PyTree,
     held_out: Data,
@@ -127,30 +142,35 @@ def held_out_scores(
 ) -> RowScores:
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
     arrays, static = eqx.partition(starts, eqx.is_array)
-    held_out = jax.device_put(held_out)
+    placed = layout.place_sets(held_out, sets)
     # Beside the keys that the run made of the same ones.
-    keys = _side_keys(keys)
-    scores = score_rows(static, state, arrays, held_out, jax.device_put(sets), keys, num_draws)
-    return jax.tree.map(lambda values: np.asarray(values, np.float64), scores)
+    state, arrays, keys = layout.place((state, arrays, _side_keys(keys)))
+    scores = score_rows(layout.mesh, static, state, arrays, *placed, keys, num_draws)
+    return jax.tree.map(lambda values: np.asarray(values, np.float64), layout.cut(scores))
 
 
 @eqx.filter_jit
-def mean_log_probs(static, state, arrays, held_out, sets, keys):
+def mean_log_probs(mesh, static, *arguments):
     """The mean predictive log-likelihood of the held-out rows of each model, by the engine's draws.
 
     This is a program of its own, so that the cdf, which nobody asks for here, is not computed.
     """
-    values = _score_rows(static, state, arrays, held_out, sets, keys, None).log_prob
-    return jax.vmap(weighted_mean)(values, held_out.weight[sets])
+
+    def means(state, arrays, held_out, sets, keys):
+        values = _score_rows(static, None, state, arrays, held_out, sets, keys).log_prob
+        return jax.vmap(weighted_mean)(values, held_out.weight[sets])
+
+    return over_members(means, mesh, [0] * 5, 0)(*arguments)
 
 
 @eqx.filter_jit
-def score_rows(static, state, arrays, held_out, sets, keys, num_draws: int):
+def score_rows(mesh, static, state, arrays, held_out, sets, keys, num_draws: int):
     """The scores of each held-out row under each model."""
-    return _score_rows(static, state, arrays, held_out, sets, keys, num_draws)
+    scores = functools.partial(_score_rows, static, num_draws)
+    return over_members(scores, mesh, [0] * 5, 0)(state, arrays, held_out, sets, keys)
 
 
-def _score_rows(static, state, arrays, held_out, sets, keys, num_draws) -> RowScores:
+def _score_rows(static, num_draws, state, arrays, held_out, sets, keys) -> RowScores:
 
     def one(state, arrays, which, key):
         engine, model = eqx.combine(arrays, static)
@@ -163,31 +183,31 @@ def _score_rows(static, state, arrays, held_out, sets, keys, num_draws) -> RowSc
 
 
 @eqx.filter_jit
-def magnitudes(static, state, arrays, keys, step):
+def magnitudes(mesh, static, state, arrays, keys, step):
     """The largest value of each model at each site."""
 
     def one(state, arrays, key):
         engine, model = eqx.combine(arrays, static)
         return engine.magnitudes(state, model, jax.random.fold_in(key, step))
 
-    return jax.vmap(one)(state, arrays, keys)
+    return over_members(jax.vmap(one), mesh, [0] * 3, 0)(state, arrays, keys)
 
 
 @eqx.filter_jit
-def visits_of(keys, num_rows, first_epoch, longest, num_epochs):
+def visits_of(mesh, keys, num_rows, first_epoch, longest, num_epochs):
     """The orders in which each model meets its rows."""
 
     def one(key, rows, first):
         return visits(key, rows, first, longest, num_epochs)
 
-    return jax.vmap(one)(keys, num_rows, first_epoch)
+    return over_members(jax.vmap(one), mesh, [0] * 3, 0)(keys, num_rows, first_epoch)
 
 
 @eqx.filter_jit
-def rows_of(orders, start, num_rows, num_steps, batch_size):
+def rows_of(mesh, orders, start, num_rows, num_steps, batch_size):
     """The rows of each model's batches."""
 
     def one(orders, start, rows):
         return batch_rows(orders, start, rows, num_steps, batch_size)
 
-    return jax.vmap(one)(orders, start, num_rows)
+    return over_members(jax.vmap(one), mesh, [0] * 3, 0)(orders, start, num_rows)

@@ -10,6 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.data.batches import Data
 from scalemix.data.rows import take_rows
 from scalemix.data.streams import BatchStream
+from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
 
@@ -45,14 +46,19 @@ class Source(abc.ABC):
 
 
 class InMemory(Source):
-    """Data sets stacked on a leading axis; `sets` says which of them each model has."""
+    """Data sets stacked on a leading axis; `sets` says which of them each model has.
+
+    On several devices, each has the data sets that its models read.
+    """
 
     num_rows: np.ndarray
     num_data: np.ndarray
     dtype: Any
     schedule: Schedule
+    layout: Layout
     order_keys: PRNGKeyArray
     given: tuple[Data, np.ndarray, np.ndarray]
+    data: Data
     sets: Array
 
     def __init__(
@@ -62,14 +68,18 @@ class InMemory(Source):
         sets: np.ndarray,
         schedule: Schedule,
         order_keys: PRNGKeyArray,
+        layout: Layout,
     ):
         self.num_rows, self.dtype = num_rows[sets], data.weight.dtype
         # In double precision, or the mean weight would not be one where all weights are.
         self.num_data = data.weight.sum(axis=1, dtype=np.float64)[sets]
-        self.schedule, self.order_keys = schedule, order_keys
-        self.given, self.sets = (data, num_rows, sets), jax.device_put(sets.astype(np.int32))
+        self.schedule, self.layout = schedule, layout
+        self.order_keys, self.given = layout.place(order_keys), (data, num_rows, sets)
         self.longest: int = data.weight.shape[1]
-        self.data: Data = data if schedule.stream else jax.device_put(data)
+        if not schedule.stream:
+            # Batches gather rows from anywhere, so that these are spread only without batches.
+            rows_axis = 1 if schedule.batch_size is None else None
+            self.data, self.sets = layout.place_sets(data, sets, rows_axis)
         self.orders: tuple[list[int], Array] | None = None
 
     def batches(self, start: int) -> Chosen:
@@ -77,28 +87,27 @@ class InMemory(Source):
         if size is None:
             return Chosen(self.data, self.sets, None)
         lengths = self.num_rows.tolist()
-        on_device = jax.device_put(self.num_rows.astype(np.int32))
+        mesh, on_device = self.layout.mesh, self.layout.place(self.num_rows.astype(np.int32))
         epochs = [start * size // n for n in lengths]
         if self.orders is None or self.orders[0] != epochs:
             reach = steps * size // min(lengths) + 2
-            first = jax.device_put(np.array(epochs, np.int32))
-            orders = programs.visits_of(self.order_keys, on_device, first, self.longest, reach)
+            first = self.layout.place(np.array(epochs, np.int32))
+            orders = programs.visits_of(
+                mesh, self.order_keys, on_device, first, self.longest, reach
+            )
             self.orders = epochs, orders
-        places = jax.device_put(np.array([start * size % n for n in lengths], np.int32))
-        rows = programs.rows_of(self.orders[1], places, on_device, steps, size)
+        places = self.layout.place(np.array([start * size % n for n in lengths], np.int32))
+        rows = programs.rows_of(mesh, self.orders[1], places, on_device, steps, size)
         if not self.schedule.stream:
             return Chosen(self.data, self.sets, rows)
         # Only the rows of this chunk go to the device.
-        pairs = list(zip(self.given[2], np.asarray(rows), strict=True))
+        pairs = list(zip(self.given[2], np.asarray(self.layout.cut(rows)), strict=True))
 
-        def gathered(a: np.ndarray) -> Array:
-            return jax.device_put(np.stack([a[which][chosen] for which, chosen in pairs]))
+        def gathered(a: np.ndarray) -> np.ndarray:
+            return np.stack([a[which][chosen] for which, chosen in pairs])
 
-        return Chosen(
-            jax.tree.map(gathered, self.data),
-            jax.device_put(np.arange(len(pairs), dtype=np.int32)),
-            None,
-        )
+        data = jax.tree.map(gathered, self.given[0])
+        return Chosen(*self.layout.place_sets(data, np.arange(len(pairs)), 2), None)
 
     def identity(self) -> list[np.ndarray]:
         data, num_rows, sets = self.given
@@ -113,15 +122,14 @@ class Streamed(Source):
     dtype: Any
     stream: BatchStream
     schedule: Schedule
-    sets: Array
+    layout: Layout
     first: list[np.ndarray]
 
-    def __init__(self, stream: BatchStream, num_models: int, schedule: Schedule):
-        self.stream, self.schedule = stream, schedule
-        self.num_rows = np.full(num_models, stream.num_rows)
+    def __init__(self, stream: BatchStream, schedule: Schedule, layout: Layout):
+        self.stream, self.schedule, self.layout = stream, schedule, layout
+        self.num_rows = np.full(layout.num, stream.num_rows)
         self.num_data = stream.mean_weight * self.num_rows.astype(np.float64)
         self.dtype = np.dtype(stream.reader.dtype)
-        self.sets = jax.device_put(np.zeros(num_models, np.int32))
         first = stream.first
         self.first = [np.asarray(stream.num_rows), *jax.tree.leaves(first)]
         self.kept: tuple[int, Data] | None = None
@@ -134,8 +142,8 @@ class Streamed(Source):
             fill = np.arange(self.schedule.chunk_steps) % count
             data = take_rows(data, fill) if len(fill) > count else data
             self.kept = start, data
-        data = jax.tree.map(lambda a: jax.device_put(a[None]), self.kept[1])
-        return Chosen(data, self.sets, None)
+        data = jax.tree.map(lambda a: a[None], self.kept[1])
+        return Chosen(*self.layout.place_sets(data, np.zeros(self.layout.num, int), 2), None)
 
     @property
     def last(self) -> Data:

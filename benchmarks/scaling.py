@@ -1,0 +1,236 @@
+"""How cost grows with members, rows and width, and what is added by more devices.
+
+`python benchmarks/scaling.py members`: the members of an ensemble over host devices, which share
+this machine's cores. Processor time is what counts: nothing must be added.
+
+`python benchmarks/scaling.py one`: one device, an accelerator for choice. Microseconds a
+model-step, and the share of the rate of a batched product of the same sizes. It stops by itself
+after `BUDGET` seconds and the point at hand. `tiny` in place of `one` tries the same out at small
+sizes, and writes nothing.
+
+Both write benchmarks/results/scaling.json as they go. `python benchmarks/scaling_page.py` puts what
+is there into docs/scaling.md.
+"""
+
+import functools
+import json
+import os
+import statistics
+import sys
+import time
+from typing import Any, NamedTuple
+
+# Read when JAX starts. Other kinds of devices do not mind.
+os.environ.setdefault("JAX_NUM_CPU_DEVICES", "4" if sys.argv[1:] == ["members"] else "1")
+
+import jax
+import numpy as np
+from common import RESULTS, clock, machine, prepare, product_rate
+
+import scalemix as sx
+from scalemix._mesh import check_mesh, mesh_of
+
+FILE = RESULTS / "scaling.json"
+BUDGET = 200
+IN_SIZE, DEPTH, BATCH = 20, 2, 128
+DRAWS = {"em": 2, "noise": 10}
+# Steps of one program, and the seconds that one timing should take.
+CHUNK, LONG_ENOUGH = 100, 0.2
+
+
+class Point(NamedTuple):
+    """What is trained: so many networks of this width, on so many rows."""
+
+    members: int
+    rows: int
+    width: int
+
+
+# One of the three at a time, from the point in the middle.
+LINES = {
+    "members": [Point(members, 10_000, 50) for members in (1, 4, 16, 64, 256, 1024)],
+    "rows": [Point(4, rows, 50) for rows in (10**3, 10**4, 10**5, 10**6, 10**7)],
+    "width": [Point(16, 10_000, width) for width in (50, 128, 512, 2048)],
+}
+TINY = {
+    "members": [Point(members, 300, 8) for members in (1, 4)],
+    "rows": [Point(2, rows, 8) for rows in (300, 3000)],
+    "width": [Point(2, 300, width) for width in (8, 16)],
+}
+
+
+def build(width: int, engine: str) -> tuple[Any, sx.Model]:
+    """A method and a model of a residual network of two hidden layers."""
+    network = sx.networks.ResNet(IN_SIZE, "scalar", width, DEPTH, key=jax.random.key(0))
+    likelihood, settings = sx.likelihoods.Gaussian(), {"batch_size": BATCH, "steps": CHUNK}
+    if engine == "em":
+        prior = sx.ARD(sx.InverseGamma(3.0, 3.0))
+        return sx.VariationalEM(num_draws=DRAWS[engine], **settings), sx.Model(
+            network, prior, likelihood
+        )
+    method = sx.NoiseTraining("tail_adaptive", num_draws=DRAWS[engine], **settings)
+    return method, sx.Model(network, sx.ARD(sx.Bernoulli(0.9)), likelihood)
+
+
+@functools.cache
+def table(rows: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """One table that all members share."""
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=(rows, IN_SIZE)).astype(np.float32)], [
+        rng.normal(size=rows).astype(np.float32)
+    ]
+
+
+def flops(engine: str, width: int) -> float:
+    """The arithmetic of a model-step's products.
+
+    Each layer is one product forward, or two for EM, which has means and variances, and twice that
+    backward less the gradients of the inputs.
+    """
+    rows = DRAWS[engine] * BATCH
+    weights = IN_SIZE * width + (DEPTH - 1) * width * width + width
+    return (2 if engine == "em" else 1) * (3 * 2 * rows * weights - 2 * rows * IN_SIZE * width)
+
+
+def measure(engine: str, point: Point) -> dict[str, float]:
+    """What a model-step costs at this point."""
+    method, model = build(point.width, engine)
+    start = time.perf_counter()
+    program, state = prepare(method, [model] * point.members, *table(point.rows), CHUNK)
+    program.run(state, 0, 1)
+    compiled = time.perf_counter() - start
+    one = clock(lambda: program.run(state, 0, 2)[0]) / 2
+    count = int(min(max(LONG_ENOUGH / one, 1), CHUNK))
+    seconds = statistics.median(clock(lambda: program.run(state, 0, count)[0]) for _ in range(5))
+    a_model_step = seconds / (count * point.members)
+    source: Any = program.source
+
+    def order() -> object:
+        source.orders = None
+        return source.batches(0)[2]
+
+    order()
+    epochs = CHUNK * BATCH // point.rows + 2
+    ordering = statistics.median(clock(order) for _ in range(3)) / (epochs * point.members)
+    arithmetic, rows = flops(engine, point.width), DRAWS[engine] * BATCH
+    shapes = (point.members, rows, point.width), (point.members, point.width, point.width)
+    rate = product_rate(*shapes, _times(shapes))
+    return {
+        "us_a_model_step": a_model_step * 1e6,
+        "gflops": arithmetic / a_model_step / 1e9,
+        "product_gflops": rate,
+        "share": arithmetic / a_model_step / 1e9 / rate,
+        # The order of the rows is made once an epoch.
+        "us_of_ordering": ordering * BATCH / point.rows * 1e6,
+        "seconds_to_start": compiled,
+    }
+
+
+def _times(shapes: tuple[tuple[int, ...], ...]) -> int:
+    """As many products as take some ten milliseconds."""
+    quick = jax.default_backend() != "cpu"
+    each = 2 * float(np.prod(shapes[0])) * shapes[1][-1]
+    return int(min(max(0.01 * (2e13 if quick else 5e10) / each, 2), 2000))
+
+
+def copy_rate() -> float:
+    """Gigabytes a second from the host's memory to the device."""
+    values = np.ones(2**26, np.float32)
+    clock(lambda: jax.device_put(values))
+    return (
+        values.nbytes
+        / statistics.median(clock(lambda: jax.device_put(values)) for _ in range(5))
+        / 1e9
+    )
+
+
+def write(part: str | None, found: dict[str, Any]) -> None:
+    """Put this part of the results beside the others, those of other devices included."""
+    if part is None:
+        return
+    results = json.loads(FILE.read_text()) if FILE.exists() else {}
+    about = machine()
+    results.setdefault(part, {})[about["device"]] = {**about, **found}
+    FILE.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def one_device(lines: dict[str, list[Point]], part: str | None) -> None:
+    """Each line of points by each engine, as far as the time goes."""
+    begun = time.perf_counter()
+    found: dict[str, Any] = {"gb_a_second_from_host": copy_rate(), "points": [], "left_out": []}
+    # The ends of the lines first: if the time runs out, what is missing lies between.
+    longest = max(map(len, lines.values()))
+    order = [
+        (name, line[place])
+        for i in range(longest)
+        for name, line in lines.items()
+        for place in [{0: 0, 1: len(line) - 1}.get(i, i - 1)]
+        if i < len(line)
+    ]
+    for name, point in order:
+        for engine in DRAWS:
+            if time.perf_counter() - begun > BUDGET:
+                found["left_out"].append([name, engine, *point])
+                continue
+            entry = {"line": name, "engine": engine, **point._asdict(), **measure(engine, point)}
+            found["points"].append(entry)
+            write(part, found)
+            print(
+                f"{name:8} {engine:5} {point.members:5} {point.rows:9,} {point.width:5} "
+                f"{entry['us_a_model_step']:10.2f} us {entry['share']:6.0%}", flush=True,
+            )  # fmt: skip
+    found["seconds"] = time.perf_counter() - begun
+    write(part, found)
+
+
+def over_host_devices() -> None:
+    """Sixteen members on one, two and four host devices: processor time, and what is sent."""
+    num, steps, repetitions = 16, 100, 7
+    method, model = build(50, "em")
+    runs, sent = {}, {}
+    for devices in (1, 2, 4):
+        mesh = check_mesh(mesh_of(devices))
+        program, state = prepare(method, [model] * num, *table(10_000), steps, mesh)
+        text = program.program.lower(*program._arguments(state, 0, 1)).compile().compiled.as_text()
+        kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
+        sent[devices] = sum(text.count(f" {kind}(") for kind in kinds)
+        program.run(state, 0, 1)
+        runs[devices] = lambda program=program, state=state: program.run(state, 0, steps)[0]
+    worked: dict[int, list[float]] = {devices: [] for devices in runs}
+    waited: dict[int, list[float]] = {devices: [] for devices in runs}
+    for _ in range(repetitions):
+        for devices, run in runs.items():
+            before = time.process_time()
+            waited[devices].append(clock(run))
+            worked[devices].append(time.process_time() - before)
+    work = {devices: statistics.median(values) for devices, values in worked.items()}
+    wait = {devices: statistics.median(values) for devices, values in waited.items()}
+    found = {
+        str(devices): {
+            "processor_us_a_model_step": work[devices] / (num * steps) * 1e6,
+            "us_a_model_step": wait[devices] / (num * steps) * 1e6,
+            "times_the_work_of_one": work[devices] / work[1],
+            "times_as_fast_as_one": wait[1] / wait[devices],
+            "sent_along_members": sent[devices],
+        }
+        for devices in runs
+    }
+    write("members over host devices", {"members": num, "devices": found})
+    for devices, values in found.items():
+        print(devices, {name: round(value, 3) for name, value in values.items()})
+
+
+def main() -> None:
+    """The part that the command line names."""
+    parts = {
+        "members": over_host_devices,
+        "one": lambda: one_device(LINES, "one device"),
+        "tiny": lambda: one_device(TINY, None),
+    }
+    if len(sys.argv) != 2 or sys.argv[1] not in parts:
+        sys.exit(f"python benchmarks/scaling.py {'|'.join(parts)}")
+    parts[sys.argv[1]]()
+
+
+if __name__ == "__main__":
+    main()
