@@ -165,7 +165,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
             inference=inference, bins=bins, hidden=hidden, residual=residual,
             num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
             batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
-            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler, devices=devices,
+            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
+            devices=devices,
             missing_target=missing_target, calibration=calibration, random_state=random_state,
             verbose=verbose,
         )  # fmt: skip
