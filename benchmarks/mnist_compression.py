@@ -1,6 +1,6 @@
 """Bayesian compression on MNIST: how few weights LeNet-5 and LeNet-300-100 need, and at what error.
 
-    python benchmarks/mnist_compression.py mnist.npz       # all of it: four minutes on a GPU
+    python benchmarks/mnist_compression.py mnist.npz       # all of it: five minutes on a GPU
     python benchmarks/mnist_compression.py mnist.npz cpu   # one seed, fewer steps: for a CPU
     python benchmarks/mnist_compression.py time            # the small networks on one core
     python benchmarks/mnist_compression.py table           # docs/compression.md from the results
@@ -112,6 +112,15 @@ def measured_table(name: str, found: dict) -> list[tuple[str, ...]]:
     return rows
 
 
+def teachers_table(results: dict) -> list[tuple[str, ...]]:
+    """What the teachers of the refit err by."""
+    rows = []
+    for name, found in results["networks"].items():
+        each, together = found["teachers"]["each"], found["teachers"]["together"]
+        rows.append((name, f"{min(each):.2f} to {max(each):.2f}", f"{together:.2f}"))
+    return rows
+
+
 def write_page() -> None:
     """Tables and pictures of docs/compression.md."""
     results = json.loads(FILE.read_text())
@@ -121,7 +130,8 @@ def write_page() -> None:
         head = ("temperature", "units", "parameters", "multiply-adds", "microseconds an image")
         text = _between(text, name, HEAD, results_table(name, found))
         text = _between(text, f"{name}, measured", head, measured_table(name, found))
-    page.write_text(text)
+    head = ("teachers", "error % of each", "of their mean")
+    page.write_text(_between(text, "teachers", head, teachers_table(results)))
     with tempfile.TemporaryDirectory() as folder:
         draw(results, folder)
         for picture in ("compression.png", "pixels.png"):

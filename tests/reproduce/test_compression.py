@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import scalemix as sx
 from scalemix.cli.app import app
 from scalemix.posterior.relevance_rule import measure_layers
-from scalemix.reproduce.compression import PLANS, Course, Plan
+from scalemix.reproduce.compression import PLANS, Course, Plan, Teaching
 from scalemix.reproduce.compression.images import read_images
 from scalemix.reproduce.compression.networks import (
     LENET_300,
@@ -26,13 +26,13 @@ from scalemix.reproduce.compression.published import PUBLISHED
 from scalemix.reproduce.compression.scores import error
 from scalemix.reproduce.compression.select import rows_on
 from scalemix.reproduce.compression.small import read_small
+from scalemix.reproduce.compression.teaching import Softened, lesson
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 # Few rows are on at the end of so short a fit unless the prior counts for little.
-COURSE = Course(
-    {0.001: 20_000}, 30, 10, 0.3, HE, {"dense1": 0.5, "dense2": 0.05, "dense3": 0.05}, 16
-)
+NOISE = {"dense1": 0.5, "dense2": 0.05, "dense3": 0.05}
+COURSE = Course({0.001: 20_000}, 30, 10, 0.3, HE, NOISE, 16, teaching=Teaching(NOISE, 20, num=2))
 PLAN = Plan("quick", {LENET_300: COURSE}, num_seeds=1, num_draws=2)
 
 
@@ -124,10 +124,37 @@ def test_the_command_selects_refits_and_keeps_small_networks(done, images):
     assert "-".join(str(int(on.sum())) for on in rows.values()) == fit["shape"]
     assert sum(getattr(network, site).weight.size for site in network.sites) == fit["weights"]
     assert error(network, read_images(images)) == fit["refit"]
+    # Guessing errs by ninety percent.
+    assert max(content["networks"][LENET_300]["teachers"]["each"]) < 60
     pixels = content["networks"][LENET_300]["pixels"]["0.001"]
     assert [int(digit) for digit in pixels] == rows["dense1"].astype(int).tolist()
     assert (folder / "compression.png").exists()
     assert (folder / "pixels.png").exists()
+
+
+def test_a_pupil_is_at_its_best_where_it_says_what_the_teacher_says():
+    """By the divergence of softened classes, of which the teacher's own entropy is the rest."""
+    teacher, pupil = RNG.normal(size=(2, 10)).astype(np.float32)
+    softness = 2.5
+    p, q = (np.exp(v / softness) / np.exp(v / softness).sum() for v in (teacher, pupil))
+    likelihood = Softened(jnp.float32(softness))
+    best, given = (float(likelihood.log_prob(jnp.asarray(v), teacher)) for v in (teacher, pupil))
+    np.testing.assert_allclose(best - given, softness**2 * np.sum(p * np.log(p / q)), rtol=1e-4)
+    slope = jax.grad(likelihood.log_prob)(jnp.asarray(teacher), teacher)
+    np.testing.assert_allclose(slope, 0, atol=1e-5)
+    # Divided by a large number, outputs are fitted by least squares of what differs among classes.
+    soft = Softened(jnp.float32(1e3))
+    slope = jax.grad(soft.log_prob)(jnp.asarray(pupil), teacher)
+    apart = (teacher - teacher.mean()) - (pupil - pupil.mean())
+    np.testing.assert_allclose(slope, apart / 10, atol=2e-3)
+
+
+def test_a_lesson_is_the_mean_of_what_teachers_say():
+    teachers = [LeNet300(key=jax.random.key(seed)) for seed in (0, 1)]
+    x = RNG.random((3, 28, 28), np.float32)
+    said = np.mean([jax.vmap(network)(jnp.asarray(x)) for network in teachers], axis=0)
+    wanted = said - said.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(lesson(teachers, x), wanted, atol=1e-5)
 
 
 def test_no_more_goes_than_has_to():

@@ -27,5 +27,10 @@ def same_numbers(expected: Any, given: Any) -> bool:
 
 @eqx.filter_jit
 def outputs(call: Call, network: PyTree, rows: Any) -> Any:
-    """What a network makes of many examples."""
-    return jax.vmap(lambda x: call(network, x))(rows)
+    """What a network makes of many examples, in full precision.
+
+    GPUs round the factors of products in single precision to fewer digits, and then networks that
+    compute the same would differ.
+    """
+    with jax.default_matmul_precision("highest"):
+        return jax.vmap(lambda x: call(network, x))(rows)

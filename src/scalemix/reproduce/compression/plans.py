@@ -12,6 +12,24 @@ from collections.abc import Mapping
 
 from scalemix.reproduce.compression.networks import LENET_5, LENET_300
 
+# Equinox draws weights from a range that is 1/sqrt(6) of He's. Pixels, with a standard deviation of
+# a third, take three times as much.
+HE = (3 * 6**0.5, 6**0.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Teaching:
+    """Whole networks, trained under noise, that the small ones are refitted to."""
+
+    noise: Mapping[str, float]
+    """The standard deviation of the noise on the rows of each weight of a teacher."""
+    steps: int
+    softness: float = 3.0
+    """What outputs are divided by before teacher and pupil are compared."""
+    num: int = 5
+    start: tuple[float, float] = HE
+    """As in `Course`."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Course:
@@ -30,6 +48,8 @@ class Course:
     """The standard deviation of the refit's noise on the rows of each weight."""
     batch_size: int = 256
     learning_rate: float = 2e-3
+    teaching: Teaching | None = None
+    """The teachers of the refit; without any, it learns the digits themselves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,22 +66,26 @@ class Plan:
     """Draws of the posterior whose predictions are averaged."""
 
 
-# Equinox draws weights from a range that is 1/sqrt(6) of He's. Pixels, with a standard deviation of
-# a third, take three times as much.
-HE = (3 * 6**0.5, 6**0.5)
 CONV_NOISE = types.MappingProxyType({"conv2": 0.05, "dense1": 0.4, "dense2": 0.05})
 DENSE_NOISE = types.MappingProxyType({"dense1": 0.5, "dense2": 0.05, "dense3": 0.05})
+
+# With teachers, less noise does better.
+TAUGHT_CONV_NOISE = types.MappingProxyType({"conv2": 0.02, "dense1": 0.2, "dense2": 0.02})
+TAUGHT_DENSE_NOISE = types.MappingProxyType({"dense1": 0.3, "dense2": 0.02, "dense3": 0.02})
+CONV_TEACHERS = types.MappingProxyType({"conv2": 0.3, "dense1": 0.5, "dense2": 0.5})
+DENSE_TEACHERS = types.MappingProxyType({"dense1": 0.5, "dense2": 0.5, "dense3": 0.3})
 
 PLANS = {
     "full": Plan(
         "full",
         {
             LENET_300: Course(
-                {0.35: None, 0.6: None, 1.0: 9560, 1.5: None},
-                30_000, 30_000, 0.3, HE, DENSE_NOISE,
+                {0.35: None, 0.6: None, 1.0: 9560}, 30_000, 60_000, 0.3, HE, TAUGHT_DENSE_NOISE,
+                teaching=Teaching(DENSE_TEACHERS, 20_000),
             ),
             LENET_5: Course(
-                {1.2: None, 2.0: 4074, 3.3: 2750}, 20_000, 20_000, 0.6, (1.0, 1.0), CONV_NOISE
+                {1.2: None, 2.4: 4074, 3.9: 2750}, 20_000, 40_000, 0.6, (1.0, 1.0),
+                TAUGHT_CONV_NOISE, teaching=Teaching(CONV_TEACHERS, 8_000),
             ),
         },
         num_seeds=5,
@@ -78,7 +102,10 @@ PLANS = {
     "quick": Plan(
         "quick",
         {
-            LENET_300: Course({0.01: None}, 40, 20, 0.3, HE, DENSE_NOISE, 32),
+            LENET_300: Course(
+                {0.01: None}, 40, 20, 0.3, HE, DENSE_NOISE, 32,
+                teaching=Teaching(DENSE_TEACHERS, 20, num=2),
+            ),
             LENET_5: Course({0.01: None}, 10, 5, 0.6, HE, CONV_NOISE, 16),
         },
         num_seeds=1,

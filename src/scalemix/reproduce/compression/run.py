@@ -14,11 +14,12 @@ from scalemix._files import replacing
 from scalemix.inference.training.findings import UselessFitWarning
 from scalemix.reproduce.compression.images import Images, read_images
 from scalemix.reproduce.compression.networks import SIDE, Network
-from scalemix.reproduce.compression.plans import Plan
+from scalemix.reproduce.compression.plans import Course, Plan
 from scalemix.reproduce.compression.refit import refit
-from scalemix.reproduce.compression.scores import averaged_error, error
+from scalemix.reproduce.compression.scores import averaged_error, ensemble_error, error
 from scalemix.reproduce.compression.select import Selected, room_for, select
 from scalemix.reproduce.compression.small import to_arrays
+from scalemix.reproduce.compression.teaching import lesson, train_teachers
 
 RESULTS, SMALL_NETWORKS = "compression.json", "compression.npz"
 Say = Callable[[str], None]
@@ -56,7 +57,8 @@ def compress(
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessFitWarning)
-            small = _refit(found, course, data)
+            taught = _teach(name, course, data, content["networks"][name])
+            small = _refit(found, course, data, taught)
         content["networks"][name]["seconds"]["refit"] = time.perf_counter() - start
         for fit, one, network in zip(fits, found, small, strict=True):
             fit["refit"] = None if network is None else error(network, data)
@@ -94,14 +96,28 @@ def _score(one: Selected, images: Images, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _refit(found: list[Selected], course: Any, images: Images) -> list[Network | None]:
+def _teach(name: str, course: Course, images: Images, content: dict[str, Any]) -> np.ndarray | None:
+    """What the teachers of the refit say of the training images; their errors go into content."""
+    if course.teaching is None:
+        return None
+    teachers = train_teachers(name, course, images)
+    content["teachers"] = {
+        "each": [error(network, images) for network in teachers],
+        "together": ensemble_error(teachers, images),
+    }
+    return lesson(teachers, images.x)
+
+
+def _refit(
+    found: list[Selected], course: Course, images: Images, taught: np.ndarray | None
+) -> list[Network | None]:
     """The narrowed networks after the refit; none where a layer has nothing left."""
     alive = [one for one in found if min(one.counts.units) > 0]
     if not alive:
         return [None] * len(found)
     room = room_for([one.counts for one in alive])
     narrowed = [one.networks.model.network.narrowed(one.rows, room) for one in alive]
-    done = iter(refit(narrowed, course, images))
+    done = iter(refit(narrowed, course, images, taught))
     return [next(done) if min(one.counts.units) > 0 else None for one in found]
 
 

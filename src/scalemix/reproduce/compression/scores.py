@@ -1,5 +1,7 @@
 """Errors on test images, in percent."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +20,17 @@ def error(network: Network, images: Images) -> float:
     return _share_wrong(_outputs(network, _in_parts(images.x_test)), images)
 
 
+def ensemble_error(networks: Sequence[Network], images: Images) -> float:
+    """The error of the mean output of several networks."""
+    return _share_wrong(np.mean([logits(n, images.x_test) for n in networks], axis=0), images)
+
+
+def logits(network: Network, x: np.ndarray) -> np.ndarray:
+    """What a network says of each image."""
+    outputs = np.asarray(_outputs(network, _in_parts(x)))
+    return outputs.reshape(-1, outputs.shape[-1])[: len(x)]
+
+
 def averaged_error(networks: Networks, images: Images, num_draws: int, seed: int = 0) -> float:
     """The error of the average over networks drawn from a posterior."""
     keys = jax.random.split(jax.random.key(seed), num_draws)
@@ -30,7 +43,7 @@ def _in_parts(x: np.ndarray) -> Array:
     return jnp.asarray(padded.reshape(-1, ROWS_AT_ONCE, *x.shape[1:]))
 
 
-def _share_wrong(outputs: Array, images: Images) -> float:
+def _share_wrong(outputs: Array | np.ndarray, images: Images) -> float:
     said = np.asarray(outputs).reshape(-1, outputs.shape[-1])[: len(images.y_test)].argmax(axis=1)
     return round(100 * float(np.mean(said != images.y_test)), 3)
 

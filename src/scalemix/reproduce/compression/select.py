@@ -42,7 +42,7 @@ class Selected(NamedTuple):
 def select(name: str, course: Course, images: Images, num_seeds: int) -> list[Selected]:
     """Fits at all temperatures from all seeds, and what is on in each."""
     settings = [(t, seed) for t in course.temperatures for seed in range(num_seeds)]
-    models = [Model(start(name, course, seed), ARD(LogUniform()), Categorical(NUM_CLASSES))
+    models = [Model(start(name, course.start, seed), ARD(LogUniform()), Categorical(NUM_CLASSES))
               for _, seed in settings]  # fmt: skip
     methods = [
         VariationalEM(
@@ -66,11 +66,11 @@ def select(name: str, course: Course, images: Images, num_seeds: int) -> list[Se
     return found
 
 
-def start(name: str, course: Course, seed: int) -> Network:
-    """The whole network before training."""
+def start(name: str, factors: tuple[float, float], seed: int) -> Network:
+    """The whole network before training; `factors` are as in `Course.start`."""
     network = NETWORKS[name](key=jax.random.key(seed))
     for place, site in enumerate(network.sites):
-        weight = course.start[min(place, 1)] * getattr(network, site).weight
+        weight = factors[min(place, 1)] * getattr(network, site).weight
         network = eqx.tree_at(lambda n, s=site: getattr(n, s).weight, network, weight)
     return network
 
