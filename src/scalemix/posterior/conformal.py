@@ -9,8 +9,8 @@ that comes from where they came from is found at least as plausible as `t` with 
 So the interval, or the set, is of all targets that are at least as plausible.
 
 Where the model is wrong about which rows are noisier, the distance of a target from the mean is the
-better measure, and intervals are narrower by it. Every third row is kept out of the calibration to
-choose between the two, so that the choice costs no guarantee.
+better measure of real targets, and intervals are narrower by it. Every third row is kept out of the
+calibration to choose between the two, so that the choice costs no guarantee.
 
 The guarantee is about new rows on average, not about each kind of row, and it is lost where new
 rows differ from those that were kept apart.
@@ -170,7 +170,10 @@ def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
     """The calibration by the measure under which intervals of some of the rows are narrower."""
     (tails,) = predictive._stream(statistics.tail, seen)
     chosen_by = np.arange(len(y)) % 3 == 0
-    if chosen_by.sum() < LEAST_CHOOSING:
+    kind = predictive.likelihood
+    # Counts, prices and shares cannot have noise of one width: near an end there is no room for it.
+    real = not kind.discrete and kind.support == (-math.inf, math.inf)
+    if not real or chosen_by.sum() < LEAST_CHOOSING:
         return Conformal(np.sort(tails, axis=0), np.zeros(tails.shape[1:], bool))
     errors = -np.abs(y - predictive.mean)
     widths = []
