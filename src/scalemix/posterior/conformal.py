@@ -156,11 +156,8 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
         raise ValueError("Calibration needs rows that the fit has not seen; there are none.")
     targets = predictive._targets(y)
     if predictive.likelihood.ordered:
-        if np.any(targets < predictive.likelihood.support[0]):
-            raise ValueError(
-                "A time that was not observed to the end does not say whether an interval would "
-                "have held it: calibrate with times that were (y above 0)."
-            )
+        if predictive.likelihood.support[0] == 0:
+            refuse_unobserved(targets)
         return _choose(predictive, np.asarray(y, np.float64).reshape(targets.shape), targets)
     found = np.take_along_axis(predictive.mean, targets[:, None].astype(int), axis=1)[:, 0]
     return Conformal(np.sort(found))
@@ -193,6 +190,16 @@ def _by_tail(predictive: Predictive, least: np.ndarray) -> tuple[np.ndarray, np.
     tails = np.nextafter(np.maximum(least, 0).astype(np.float32), np.float32(0)).astype(np.float64)
     lower, upper = (ends[0] for ends in predictive._ends(tails[None], tails[None]))
     return np.where(least > 0, lower, -np.inf), np.where(least > 0, upper, np.inf)
+
+
+def refuse_unobserved(y: np.ndarray) -> None:
+    """Raise `ValueError` for times below zero, those that were not observed to the end."""
+    if np.any(y < 0):
+        raise ValueError(
+            "A time that was not observed to the end does not say whether an interval would have "
+            "held it: calibrate with rows whose times were (y above 0), and fit without a share "
+            "for calibration."
+        )
 
 
 def rows_apart(
