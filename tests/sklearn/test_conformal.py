@@ -40,6 +40,13 @@ def test_intervals_are_those_of_rows_that_the_fit_left_out():
             clone(fitted).set_params(calibration=share).fit(X, Y)
 
 
+def test_times_that_go_on_are_refused_before_the_fit():
+    estimator = ScaleMixRegressor(target="time", calibration=0.5, **QUICK)
+    with pytest.raises(ValueError, match="not observed to the end"):
+        estimator.fit(X, np.where(X[:, 1] > 0, 1.0, -1.0))
+    assert not hasattr(estimator, "posterior_")
+
+
 def test_sets_are_of_the_classes_by_name():
     labels = np.array(["low", "middle", "high"])[np.digitize(Y, [-0.5, 0.5])]
     fitted = ScaleMixClassifier(calibration=0.5, **QUICK).fit(X, labels)

@@ -37,7 +37,7 @@ def train(
 
     from scalemix.analysis.evaluation import evaluate
     from scalemix.likelihoods.targets import suggestion
-    from scalemix.posterior.conformal import calibrate
+    from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
     rows, held = source.split()
     x, remarks = columns.encode(table)
@@ -53,6 +53,9 @@ def train(
         said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))
         if said is not None:
             terminal.note(said)
+    if recipe.target == "time" and source.num_calibrated:
+        with as_input_errors():
+            refuse_unobserved(y)
     num_classes = None if columns.target.classes is None else len(columns.target.classes)
     key, test_key = jax.random.split(jax.random.key(source.seed))
     apart = f", {source.num_calibrated:,} to calibrate" if source.num_calibrated else ""

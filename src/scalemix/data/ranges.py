@@ -31,12 +31,11 @@ class RangeWarning(UserWarning):
     Examples
     --------
     >>> import warnings
-    >>> from scalemix.sklearn import ScaleMixRegressor
-    >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
-    >>> estimator = ScaleMixRegressor(**settings).fit(x, y)
+    >>> from scalemix.data.ranges import find_ranges, warn_outside
+    >>> ranges = find_ranges(x, ["a", "b", "c"])
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     _ = estimator.predict(100 * x)
+    ...     warn_outside(ranges, 100 * x)
     >>> caught[0].category.__name__
     'RangeWarning'
     """

@@ -9,8 +9,8 @@ that comes from where they came from is found at least as plausible as `t` with 
 So the interval, or the set, is of all targets that are at least as plausible.
 
 Where the model is wrong about which rows are noisier, the distance of a target from the mean is the
-better measure, and intervals are narrower by it. Every third row is kept out of the calibration to
-choose between the two, so that the choice costs no guarantee.
+better measure of real targets, and intervals are narrower by it. Every third row is kept out of the
+calibration to choose between the two, so that the choice costs no guarantee.
 
 The guarantee is about new rows on average, not about each kind of row, and it is lost where new
 rows differ from those that were kept apart.
@@ -156,11 +156,8 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
         raise ValueError("Calibration needs rows that the fit has not seen; there are none.")
     targets = predictive._targets(y)
     if predictive.likelihood.ordered:
-        if np.any(targets < predictive.likelihood.support[0]):
-            raise ValueError(
-                "A time that was not observed to the end does not say whether an interval would "
-                "have held it: calibrate with times that were (y above 0)."
-            )
+        if predictive.likelihood.support[0] == 0:
+            refuse_unobserved(targets)
         return _choose(predictive, np.asarray(y, np.float64).reshape(targets.shape), targets)
     found = np.take_along_axis(predictive.mean, targets[:, None].astype(int), axis=1)[:, 0]
     return Conformal(np.sort(found))
@@ -170,7 +167,10 @@ def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
     """The calibration by the measure under which intervals of some of the rows are narrower."""
     (tails,) = predictive._stream(statistics.tail, seen)
     chosen_by = np.arange(len(y)) % 3 == 0
-    if chosen_by.sum() < LEAST_CHOOSING:
+    kind = predictive.likelihood
+    # Counts, prices and shares cannot have noise of one width: near an end there is no room for it.
+    real = not kind.discrete and kind.support == (-math.inf, math.inf)
+    if not real or chosen_by.sum() < LEAST_CHOOSING:
         return Conformal(np.sort(tails, axis=0), np.zeros(tails.shape[1:], bool))
     errors = -np.abs(y - predictive.mean)
     widths = []
@@ -190,6 +190,16 @@ def _by_tail(predictive: Predictive, least: np.ndarray) -> tuple[np.ndarray, np.
     tails = np.nextafter(np.maximum(least, 0).astype(np.float32), np.float32(0)).astype(np.float64)
     lower, upper = (ends[0] for ends in predictive._ends(tails[None], tails[None]))
     return np.where(least > 0, lower, -np.inf), np.where(least > 0, upper, np.inf)
+
+
+def refuse_unobserved(y: np.ndarray) -> None:
+    """Raise `ValueError` for times below zero, those that were not observed to the end."""
+    if np.any(y < 0):
+        raise ValueError(
+            "A time that was not observed to the end does not say whether an interval would have "
+            "held it: calibrate with rows whose times were (y above 0), and fit without a share "
+            "for calibration."
+        )
 
 
 def rows_apart(

@@ -50,6 +50,11 @@ def moments(draws: DrawnLikelihoods, outputs: Array) -> tuple[Array, Array, Arra
     return jnp.mean(means, axis=0), jnp.var(means, axis=0), jnp.mean(variances, axis=0)
 
 
+def means(draws: DrawnLikelihoods, outputs: Array) -> tuple[Array]:
+    """The mean of the target under each draw."""
+    return (draws.each(lambda likelihood, out: likelihood.mean(out), outputs),)
+
+
 def log_prob(draws: DrawnLikelihoods, outputs: Array, y: Array) -> tuple[Array]:
     """`log (1/S) sum_s p(y | x, W_s)`."""
     values = draws.each(lambda likelihood, out: likelihood.log_prob(out, y), outputs)

@@ -8,6 +8,7 @@ from sklearn.base import RegressorMixin
 
 from scalemix.data.bins import Bins
 from scalemix.fitting.settings import Task
+from scalemix.posterior.conformal import refuse_unobserved
 from scalemix.sklearn.base import ScaleMixEstimator
 from scalemix.sklearn.targets import MissingTarget, suggest, with_targets
 
@@ -197,6 +198,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         X, y = self._check(X, y, numeric=True, several=True)
         if self.target == "real":
             suggest(y)
+        if self.target == "time" and self.calibration is not None:
+            # Now, and not after the fit.
+            refuse_unobserved(y)
         self._fit(X, y, sample_weight, None)
         return self
 

@@ -5,6 +5,7 @@ any kind of colour vision can tell the colours apart (the palette of Okabe and I
 """
 
 from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY
+from scalemix.analysis.plots.effects import effect, importance
 from scalemix.analysis.plots.families import densities
 from scalemix.analysis.plots.prediction import calibration, intervals
 from scalemix.analysis.plots.training import history, importance_weights
@@ -17,9 +18,11 @@ __all__ = [
     "SKY",
     "calibration",
     "densities",
+    "effect",
     "heat_map",
     "heat_maps",
     "history",
+    "importance",
     "importance_weights",
     "intervals",
     "relevance",

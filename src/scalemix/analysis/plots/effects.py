@@ -1,0 +1,138 @@
+"""Pictures of what a model makes of its columns."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from scalemix.analysis.effects import Effect, Importance
+from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY, legend, new_axes, tidy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def effect(
+    found: Effect,
+    names: Sequence[str] | None = None,
+    *,
+    target: str = "mean prediction",
+    most_curves: int = 30,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the effect of a column with its band, or that of two columns as a map.
+
+    Parameters
+    ----------
+    found : Effect
+        What `scalemix.analysis.effects.effect` gave.
+    names : sequence of str, optional
+        What all columns of the table are called; by default they are numbered.
+    target : str, default "mean prediction"
+        What to call the prediction.
+    most_curves : int, default 30
+        The most curves of single rows to draw. They have the mean of the effect taken off and
+        added back, so that shapes can be compared.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> from scalemix.analysis.effects import effect
+    >>> ax = plots.effect(effect(post, x, 0, num_values=5), ["a", "b", "c"])
+    >>> ax.get_xlabel()
+    'a'
+    """
+    ax = new_axes()[0] if ax is None else ax
+    labels = [f"column {c}" if names is None else str(names[c]) for c in found.columns]
+    if len(found.columns) == 2:
+        first, second = (np.arange(len(grid)) for grid in found.grids)
+        mesh = ax.pcolormesh(first, second, found.mean.T, cmap="cividis", shading="nearest")
+        for axis, grid in ((ax.xaxis, found.grids[0]), (ax.yaxis, found.grids[1])):
+            some = np.unique(np.linspace(0, len(grid) - 1, 5).astype(int))
+            axis.set_ticks(some, [_short(grid[place]) for place in some])
+        ax.figure.colorbar(mesh, ax=ax, label=target)
+        tidy(ax, *labels)
+        return ax
+    (grid,) = found.grids
+    centred = found.individual - found.individual.mean(axis=1, keepdims=True) + found.mean.mean()
+    some = np.unique(np.linspace(0, len(centred) - 1, min(len(centred), most_curves)).astype(int))
+    if grid.dtype.kind in "biuf":
+        ax.plot(grid, centred[some].T, color=GREY, alpha=0.25, linewidth=0.7)
+        ax.fill_between(grid, found.lower, found.upper, color=SKY, alpha=0.5, linewidth=0)
+        ax.plot(grid, found.mean, color=BLUE, linewidth=1.8)
+    else:
+        below, above = found.mean - found.lower, found.upper - found.mean
+        ax.errorbar(np.arange(len(grid)), found.mean, (below, above), fmt="o", color=BLUE)
+        ax.set_xticks(np.arange(len(grid)), [str(value) for value in grid])
+    tidy(ax, labels[0], target)
+    return ax
+
+
+def importance(
+    found: Importance,
+    names: Sequence[str],
+    relevance: Any = None,
+    *,
+    top: int = 15,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw the importance of columns with its uncertainty, and the prior's relevance beside it.
+
+    Parameters
+    ----------
+    found : Importance
+        What `scalemix.analysis.effects.permutation_importance` gave.
+    names : sequence of str
+        What the columns are called.
+    relevance : array_like, optional
+        The prior's relevance of the same columns, such as `ScaleMixRegressor.relevance_`. It is
+        drawn as shares of the largest importance.
+    top : int, default 15
+        The most columns to draw, the most important first.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> from scalemix.analysis.effects import permutation_importance
+    >>> found = permutation_importance(post, x, y, num_shuffles=2, key=key)
+    >>> ax = plots.importance(found, ["a", "b", "c"], post.relevance().inputs)
+    >>> len(ax.get_yticks())
+    3
+    """
+    if len(names) != len(found.loss):
+        raise ValueError(f"There are {len(found.loss)} columns and {len(names)} names.")
+    order = np.argsort(-found.loss, kind="stable")[:top]
+    places = np.arange(len(order))
+    ax = new_axes(height=1.2 + 0.34 * len(order))[0] if ax is None else ax
+    ax.barh(
+        places - 0.18, found.loss[order], 0.34, xerr=2 * found.error[order], color=BLUE,
+        ecolor=GREY, label="importance, two standard errors",
+    )  # fmt: skip
+    if relevance is not None:
+        shares = np.asarray(relevance, float)
+        scale = max(found.loss.max(), 0.0) / shares.max() if shares.max() > 0 else 0.0
+        ax.barh(places + 0.18, shares[order] * scale, 0.34, color=RED, label="prior's relevance")
+        legend(ax)
+    ax.set_yticks(places, [str(names[i]) for i in order])
+    ax.invert_yaxis()
+    ax.axvline(0, color=GREY, linewidth=0.8)
+    tidy(ax, "log-likelihood lost when shuffled, nats a row", "")
+    return ax
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if np.asarray(value).dtype.kind in "iuf" else str(value)
