@@ -13,6 +13,7 @@ from scalemix.cli.models import Source, TableModel, check_output
 from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.settings import with_settings
 from scalemix.cli.training import build_recipe, train
+from scalemix.data.bins import Bins
 from scalemix.fitting.settings import Task
 from scalemix.tables import InputError, learn_columns, read_table
 from scalemix.tables.targets import without_missing
@@ -70,11 +71,11 @@ def fit(
         ),
     ] = None,
     bins: Annotated[
-        int | None,
+        str | None,
         typer.Option(
-            min=2,
+            metavar="INTEGER|auto",
             help="Up to so many extra inputs for each column of numbers, which let networks bend "
-            "where its values lie; 8 is a good number.",
+            "where its values lie. With auto, held-out rows decide whether to use them.",
             rich_help_panel=TABLE,
         ),
     ] = None,
@@ -99,8 +100,8 @@ def fit(
 ) -> None:
     """Fit networks to a table and save them as one file.
 
-    Missing numbers are filled in, dates become days, and words are one-hot encoded. The command
-    says what it did, and the file remembers it.
+    Dates become days, words are one-hot encoded, and networks are told where a number is missing.
+    The command says what it did, and the file remembers it.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     for path in (output, report):
@@ -120,7 +121,7 @@ def fit(
         raise InputError(f"{data}: --holdout and --calibration together leave no rows to train on.")
     columns = learn_columns(
         table, target, task=_find_task(task, settings["target"]), categorical=categorical or (),
-        ignore=ignore or (), use=use or (), rows=source.split()[0], bins=bins,
+        ignore=ignore or (), use=use or (), rows=source.split()[0], bins=_read_bins(bins, settings),
     )  # fmt: skip
     said = dataclasses.replace(columns.target, kind=settings["target"], drop_missing=drop)
     columns = dataclasses.replace(columns, target=said)
@@ -155,6 +156,17 @@ def _find_task(task: Literal["auto", Task], kind: str) -> Task | None:
             f"--target-kind {kind} is about numbers, and --task classification is not."
         )
     return "regression"
+
+
+def _read_bins(said: str | None, settings: dict[str, Any]) -> Bins:
+    if said == "auto":
+        # Only variational EM tries settings on held-out rows.
+        return "auto" if settings.get("inference", "em") == "em" else None
+    if said is None:
+        return None
+    if not said.isdecimal() or int(said) < 2:
+        raise InputError(f"--bins must be auto or a whole number of at least 2, got {said!r}.")
+    return int(said)
 
 
 def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableModel) -> None:
