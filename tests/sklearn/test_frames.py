@@ -6,8 +6,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
 
-from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
+from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor, TableEncoder
 from scalemix.tables import InputError, table_of
 
 QUICK = {
@@ -114,3 +117,18 @@ def test_held_out_rows_decide_on_bins():
     # Noise training tries nothing out, and has no bins.
     noise = {**settings, "inference": "noise", "temperature": "auto"}
     assert ScaleMixClassifier(bins="auto", **noise).fit(x, labels).bin_edges_ == ((), ())
+
+
+def test_the_encoder_is_a_step_of_a_pipeline():
+    pipe = make_pipeline(TableEncoder(categorical=["rooms"]), LinearRegression()).fit(FRAME, Y)
+    assert pipe.score(FRAME, Y) > 0.9
+    encoder = clone(pipe[0]).fit(FRAME)
+    encoded = encoder.transform(FRAME)
+    assert encoded.shape == (NUM, len(encoder.get_feature_names_out()))
+    assert "rooms = 3" in encoder.get_feature_names_out()
+    assert np.isfinite(encoded).all()
+    assert encoder.columns_.left_out == {"same": "the same in every row"}
+    with pytest.raises(InputError, match="takes a data frame of pandas or polars, got ndarray"):
+        encoder.transform(encoded)
+    with pytest.raises(InputError, match=r"there is no column 'rooom'. Did you mean 'rooms'"):
+        TableEncoder(categorical=["rooom"]).fit(FRAME)
