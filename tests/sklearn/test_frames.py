@@ -1,6 +1,7 @@
 """Data frames as they come: words, categories, truth values, dates and gaps."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
+from scalemix import InputWarning
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor, TableEncoder
 from scalemix.tables import InputError, table_of
 
@@ -76,6 +78,9 @@ def test_what_was_fitted_survives_a_pickle(fitted):
 def test_a_word_that_was_never_seen_makes_predictions_less_sure(optimised):
     """Its weights have the prior's spread of a category of that column, which matters here."""
     fitted = ScaleMixRegressor(**{**QUICK, "max_steps": 600}).fit(FRAME, Y)
+    with pytest.warns(InputWarning, match="Training had nothing like this: 'town': unknown 'Zz'"):
+        fitted.predict(FRAME.assign(town="Zz"))
+    warnings.simplefilter("ignore", InputWarning)
     known, unknown = (fitted.predict_dist(FRAME.assign(town=town)) for town in ("Aa", "Zz"))
     assert np.mean(unknown.epistemic) > 2 * np.mean(known.epistemic)
     # It lies between the others.

@@ -132,6 +132,9 @@ def test_what_is_missing_or_unknown_is_said():
     assert columns.encode(new).remarks == [
         "'size': 1 missing, which networks are told",
         "'kind': 1 missing, which networks are told",
+        *columns.surprises(new),
+    ]
+    assert columns.surprises(new) == [
         "'kind': unknown 'c', taken as another category",
         # Training had no gaps here.
         "'flag': 1 missing, taken as no category",

@@ -10,7 +10,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
+from scalemix._warnings import warn
 from scalemix.data.bins import Bins, check_bins
+from scalemix.data.preparation import InputWarning
 from scalemix.data.ranges import Ranges, find_ranges, warn_outside
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
@@ -27,11 +29,10 @@ from scalemix.sklearn.inputs import (
     count,
     learn_encoder,
     needs_encoding,
-    read_frame,
     take,
 )
 from scalemix.sklearn.targets import MissingTarget
-from scalemix.tables import is_frame
+from scalemix.tables import is_frame, table_of
 from scalemix.tables.reading import listing
 
 # What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
@@ -108,7 +109,7 @@ class ScaleMixEstimator(BaseEstimator):
         if needs_encoding(X):
             # Names and number of columns are noted; the cells are for the encoder to check.
             validate_data(self, X, skip_check_array=True)
-            table, self._categorical = read_frame(X)
+            table, self._categorical = table_of(X)
             # Targets are checked together with an array, which is not looked at.
             _, y = check_X_y(
                 np.zeros((table.num_rows, 1)), y, y_numeric=numeric, multi_output=several
@@ -189,7 +190,9 @@ class ScaleMixEstimator(BaseEstimator):
                     f"{listing(self.encoder_.names)}; got {type(X).__name__}."
                 )
             validate_data(self, X, reset=False, skip_check_array=True)
-            rows, _ = read_frame(X)
+            rows, _ = table_of(X)
+            if surprises := self.encoder_.columns.surprises(rows):
+                warn(f"Training had nothing like this: {'; '.join(surprises)}.", InputWarning)
         x = self.encoder_.encode(rows)
         warn_outside(self.ranges_, self.encoder_.numbers(x))
         return x

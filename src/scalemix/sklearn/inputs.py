@@ -12,7 +12,7 @@ import numpy as np
 
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
 from scalemix.data.layout import Layout
-from scalemix.tables import InputColumns, Table, is_frame, learn_inputs, table_of
+from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
 
 Rows = np.ndarray | Table
 """Rows of numbers, or of cells."""
@@ -135,8 +135,3 @@ def learn_encoder(
         () if num_bins is None else find_edges(column, num_bins, weight) for column in rows.T
     )
     return NumberEncoder(edges, bins == "auto")
-
-
-def read_frame(frame: Any) -> tuple[Table, list[str]]:
-    """A frame as a table, and its columns that are categories by their type."""
-    return table_of(frame)

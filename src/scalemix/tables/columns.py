@@ -93,20 +93,26 @@ class InputColumns:
                 f"{table.path}: there is no column {listing(missing)}, which the model was fitted "
                 f"with. There are: {listing(table.columns)}."
             )
-        remarks = []
+        told = [
+            f"{column.name!r}: {holes} missing, which networks are told"
+            for column in self.inputs
+            if column.gaps and (holes := table.column(column.name).count(None))
+        ]
+        remarks = [*told, *self.surprises(table)]
+        return Encoded(np.concatenate([c.encode(table) for c in self.inputs], axis=1), remarks)
+
+    def surprises(self, table: Table) -> list[str]:
+        """What a table has that the one to learn from had not, and what it is taken for."""
+        said = []
         for column in self.inputs:
-            holes = sum(cell is None for cell in table.column(column.name))
-            if holes and column.gaps:
-                remarks.append(f"{column.name!r}: {holes} missing, which networks are told")
-            elif holes:
+            holes = 0 if column.gaps else table.column(column.name).count(None)
+            if holes:
                 as_what = "the median" if isinstance(column, Numeric) else "no category"
-                remarks.append(f"{column.name!r}: {holes} missing, taken as {as_what}")
+                said.append(f"{column.name!r}: {holes} missing, taken as {as_what}")
             if isinstance(column, Categorical) and (unknown := column.unknown(table)):
                 as_what = "another category" if column.unseen else "no category"
-                remarks.append(
-                    f"{column.name!r}: unknown {listing(unknown, 5)}, taken as {as_what}"
-                )
-        return Encoded(np.concatenate([c.encode(table) for c in self.inputs], axis=1), remarks)
+                said.append(f"{column.name!r}: unknown {listing(unknown, 5)}, taken as {as_what}")
+        return said
 
     def refuse_far(self, table: Table, x: np.ndarray, scaling: Scaling) -> None:
         """Raise `InputError` if a cell lies too far from the training data to predict from.
