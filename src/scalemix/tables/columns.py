@@ -175,7 +175,7 @@ class Columns(InputColumns):
     >>> cells = {"a": ["1", "2", "9"], "y": ["1", "3", "2"]}
     >>> table = Table(Path("a.csv"), cells, ["line 2", "line 3", "line 4"], "")
     >>> learn_columns(table, "y").describe()[0]
-    'target: y, regression (its values are numbers)'
+    'target: y, regression (numbers)'
     """
 
     target: Target
