@@ -12,6 +12,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
 from scalemix import InputWarning
+from scalemix.analysis.effects import effect
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor, TableEncoder
 from scalemix.tables import InputError, table_of
 
@@ -137,3 +138,60 @@ def test_the_encoder_is_a_step_of_a_pipeline():
         encoder.transform(encoded)
     with pytest.raises(InputError, match=r"there is no column 'rooom'. Did you mean 'rooms'"):
         TableEncoder(categorical=["rooom"]).fit(FRAME)
+
+
+def test_whole_numbers_are_the_same_category_with_gaps_and_without():
+    codes = pd.DataFrame({"a": range(6), "z": pd.Series([1, 2, None] * 2).astype("category")})
+    encoder = TableEncoder().fit(codes)
+    assert encoder.columns_.groups["z"] == [1, 2, 3, 4]
+    full = pd.DataFrame({"a": [0, 1], "z": pd.Series([1, 2]).astype("category")})
+    np.testing.assert_array_equal(encoder.transform(full)[:, 1:3], np.eye(2))
+    assert encoder.columns_.features[1:3] == ["z = 1", "z = 2"]
+
+
+def test_rows_of_weight_zero_count_for_nothing():
+    bad, weight = FRAME.astype({"size": object}), np.ones(NUM)
+    bad.loc[5, "size"], weight[5] = "junk", 0.0
+    with pytest.raises(InputError, match="junk"):
+        ScaleMixRegressor(**QUICK).fit(bad, Y)
+    with_zero = ScaleMixRegressor(**QUICK).fit(bad, Y, sample_weight=weight)
+    without = ScaleMixRegressor(**QUICK).fit(
+        FRAME.drop(5), np.delete(Y, 5), sample_weight=np.ones(NUM - 1)
+    )
+    np.testing.assert_array_equal(with_zero.predict(FRAME), without.predict(FRAME))
+
+
+def test_categories_by_type_are_categories_whatever_their_number():
+    many = pd.DataFrame({"k": pd.Categorical([f"level {i}" for i in range(60)]), "a": range(60)})
+    assert len(TableEncoder().fit(many).columns_.groups["k"]) == 61
+    assert "k" in TableEncoder().fit(many.astype({"k": str})).columns_.left_out
+
+
+def test_bins_that_nobody_can_decide_on_are_not_made():
+    x = np.random.default_rng(0).normal(size=(NUM, 2))
+    fitted = ScaleMixRegressor(bins="auto", mixture="half-cauchy", **QUICK).fit(x, Y)
+    assert fitted.bin_edges_ == ((), ())
+
+
+def test_pickles_from_before_there_were_encoders_still_predict():
+    x = np.random.default_rng(0).normal(size=(NUM, 2))
+    fitted = ScaleMixRegressor(bins=3, **QUICK).fit(x, Y)
+    state = fitted.__getstate__()
+    for name in ("encoder_", "ranges_", "conformal_", "calibration", "target", "devices"):
+        del state[name]
+    state["bin_edges_"] = fitted.bin_edges_
+    again = ScaleMixRegressor.__new__(ScaleMixRegressor)
+    again.__setstate__(state)
+    np.testing.assert_array_equal(again.predict(x), fitted.predict(x))
+    assert again.get_params() == fitted.get_params()
+
+
+@pytest.mark.parametrize("column", [0, 1, 3, np.int64(4)])
+def test_effects_of_columns_of_frames(fitted, column):
+    found = effect(fitted, FRAME, column, num_values=4, num_rows=5)
+    assert 2 <= len(found.grids[0]) <= 4
+    assert np.isfinite(found.mean).all()
+    table, _ = table_of(FRAME)
+    other = pl.DataFrame(table.columns)
+    same = effect(fitted, other, column, num_values=4, num_rows=5)
+    np.testing.assert_allclose(same.mean, found.mean, rtol=1e-5, atol=1e-5)

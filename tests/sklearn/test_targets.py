@@ -112,3 +112,9 @@ def test_rows_outside_the_training_data_are_said_with_their_columns():
     assert (fitted.ranges_.outside(far.to_numpy()).by_row > 5).all()
     # None of its own, and none after a round trip.
     pickle.loads(pickle.dumps(fitted)).predict(frame)
+
+
+def test_a_gap_in_a_list_of_words_is_no_word():
+    x = np.arange(8.0)[:, None]
+    with pytest.raises(ValueError, match="1 of 8 rows have no target"):
+        ScaleMixClassifier().fit(x, ["a", float("nan"), *"babab", "a"])

@@ -11,6 +11,7 @@ Rows with one value replaced may be unlike any that were seen, above all where c
 
 import itertools
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -120,7 +121,8 @@ def effect(
     >>> both.mean.shape, bool((both.lower <= both.upper).all())
     ((4, 4), True)
     """
-    chosen = (columns,) if isinstance(columns, int) else tuple(columns)
+    several = (columns,) if isinstance(columns, int | np.integer) else columns
+    chosen = tuple(int(column) for column in several)
     (held,) = check_levels("A band's probability", float(probability))
     some = np.unique(np.linspace(0, len(x) - 1, min(len(x), num_rows)).astype(int))
     rows = _take(x, some)
@@ -128,7 +130,7 @@ def effect(
     points = list(itertools.product(*grids))
     table = _take(rows, np.tile(np.arange(len(some)), len(points)))
     for column, values in zip(chosen, zip(*points, strict=True), strict=True):
-        table = _replaced(table, column, np.repeat(np.array(values), len(some)))
+        table = _replaced(table, column, np.repeat(_as_array(values), len(some)))
     means = _means(_predict(model, table), output).reshape(len(points), len(some), -1)
     # The curves of all draws, each a mean over the rows.
     curves, tails = means.mean(axis=1), (1 - held) / 2
@@ -298,28 +300,58 @@ def _means(predictive: Predictive, output: int | None) -> np.ndarray:
     return means[:, :, output]
 
 
+def _as_array(values: Sequence[Any]) -> np.ndarray:
+    # Words and truth values in one array would all be words.
+    same = len({type(value) for value in values}) == 1
+    return np.array(values) if same else np.array(values, object)
+
+
 def _grid(values: np.ndarray, num: int) -> np.ndarray:
-    """Values for a column to take: all of them if they are few, else quantiles."""
-    different = np.unique(values)
-    if len(different) <= num or different.dtype.kind not in "biuf":
-        return different
-    return np.unique(np.quantile(values, np.linspace(*GRID_ENDS, num)))
+    """Values for a column to take: all of them if they are few; else quantiles, or the most
+    frequent words. What is missing is none of them."""
+    if values.dtype.kind in "biuf":
+        values = values[~np.isnan(values.astype(np.float64))]
+        different = np.unique(values)
+        if len(different) <= num:
+            return different
+        return np.unique(np.quantile(values, np.linspace(*GRID_ENDS, num)))
+    # What is missing is not equal to itself, or not there.
+    present = [value for value in values.tolist() if value is not None and value == value]
+    if values.dtype.kind in "mM":
+        different = np.unique(values[~np.isnat(values)])
+        places = np.linspace(0, len(different) - 1, min(num, len(different))).astype(int)
+        return different[places]
+    frequent = [word for word, _ in Counter(present).most_common(num)]
+    return np.array(sorted(frequent, key=str), object)
 
 
-# Tables are arrays or data frames.
+# Tables are arrays or data frames: those of pandas have `iloc`, those of polars `with_columns`.
 
 
 def _column(x: Any, column: int) -> np.ndarray:
-    return np.asarray(x.iloc[:, column] if hasattr(x, "iloc") else np.asarray(x)[:, column])
+    if hasattr(x, "iloc"):
+        values = np.asarray(x.iloc[:, column])
+    elif hasattr(x, "with_columns"):
+        values = x[:, column].to_numpy()
+    else:
+        values = np.asarray(x)[:, column]
+    return values
 
 
 def _take(x: Any, rows: np.ndarray) -> Any:
-    return x.iloc[rows] if hasattr(x, "iloc") else np.asarray(x)[rows]
+    if hasattr(x, "iloc"):
+        return x.iloc[rows]
+    return x[rows.tolist()] if hasattr(x, "with_columns") else np.asarray(x)[rows]
 
 
 def _replaced(x: Any, column: int, values: np.ndarray) -> Any:
     if hasattr(x, "iloc"):
-        return x.assign(**{x.columns[column]: values})
+        table = x.copy()
+        table.isetitem(column, values)
+        return table
+    if hasattr(x, "with_columns"):
+        old = x[:, column]
+        return x.with_columns(type(old)(old.name, values.tolist(), dtype=old.dtype, strict=False))
     table = np.array(x)
     table[:, column] = values
     return table

@@ -14,7 +14,7 @@ from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.settings import with_settings
 from scalemix.cli.training import build_recipe, train
 from scalemix.data.bins import Bins
-from scalemix.fitting.settings import Task
+from scalemix.fitting.settings import TARGET_NAMES, Task
 from scalemix.tables import InputError, learn_columns, read_table
 from scalemix.tables.targets import without_missing
 
@@ -121,13 +121,15 @@ def fit(
         raise InputError(f"{data}: --holdout and --calibration together leave no rows to train on.")
     columns = learn_columns(
         table, target, task=_find_task(task, settings["target"]), categorical=categorical or (),
-        ignore=ignore or (), use=use or (), rows=source.split()[0], bins=_read_bins(bins, settings),
+        ignore=ignore or (), use=use or (), rows=source.split()[0], bins=_read_bins(bins),
     )  # fmt: skip
     said = dataclasses.replace(columns.target, kind=settings["target"], drop_missing=drop)
     columns = dataclasses.replace(columns, target=said)
+    recipe = build_recipe(columns.target.task, settings)
+    if bins == "auto" and not recipe.can_choose_bins:
+        columns = columns.without_bins()
     for line in (*table.remarks, *columns.describe()):
         terminal.note(line)
-    recipe = build_recipe(columns.target.task, settings)
     started = time.monotonic()
     try:
         fitted = train(recipe, table, columns, source, terminal, checkpoint, resume)
@@ -149,6 +151,8 @@ def fit(
 
 def _find_task(task: Literal["auto", Task], kind: str) -> Task | None:
     """The task as far as options say it: kinds of targets other than real ones are numbers."""
+    if kind not in TARGET_NAMES:
+        raise InputError(f"--target-kind must be one of {', '.join(TARGET_NAMES)}; got {kind!r}.")
     if kind == "real":
         return None if task == "auto" else task
     if task == "classification":
@@ -158,12 +162,9 @@ def _find_task(task: Literal["auto", Task], kind: str) -> Task | None:
     return "regression"
 
 
-def _read_bins(said: str | None, settings: dict[str, Any]) -> Bins:
-    if said == "auto":
-        # Only variational EM tries settings on held-out rows.
-        return "auto" if settings.get("inference", "em") == "em" else None
-    if said is None:
-        return None
+def _read_bins(said: str | None) -> Bins:
+    if said is None or said == "auto":
+        return said
     if not said.isdecimal() or int(said) < 2:
         raise InputError(f"--bins must be auto or a whole number of at least 2, got {said!r}.")
     return int(said)

@@ -163,7 +163,7 @@ def check_possible(reader: Reader, y: np.ndarray, rows: np.ndarray) -> None:
     if not possible.all():
         row = int(np.argmin(possible))
         raise ValueError(
-            f"y is {y[row]} at row {rows[row]}, which {likelihood!r} gives no probability."
+            f"y is {y[row]} at row {rows[row]}, which {likelihood.title} gives no probability."
         )
 
 

@@ -95,13 +95,13 @@ def build_table_prior(recipe: RecipeSettings, layout: Layout | None) -> Prior:
 def reads_columns(recipe: RecipeSettings, layout: Layout | None) -> bool:
     """Whether the weights that read a table have scales by column: where a column is several inputs
     and the family of the scales was left open, in variational EM."""
-    return (
-        layout is not None
-        and not layout.is_plain
-        and recipe.inference == "em"
-        and recipe.mixture == "auto"
-        and recipe.prior != "drop-connect"
-    )
+    return layout is not None and not layout.is_plain and scales_by_column(recipe)
+
+
+def scales_by_column(recipe: RecipeSettings) -> bool:
+    """Whether columns that are several inputs get scales of their own: in variational EM, if the
+    family of the scales was left open."""
+    return recipe.inference == "em" and recipe.mixture == "auto" and recipe.prior != "drop-connect"
 
 
 def inputs_to_read(recipe: RecipeSettings, layout: Layout | None, num_inputs: int) -> int | Columns:

@@ -169,6 +169,11 @@ class Recipe(RecipeSettings):
         super().__post_init__()
         building.check_mixture(self)
 
+    @property
+    def can_choose_bins(self) -> bool:
+        """Whether held-out rows can decide if networks read bins."""
+        return building.scales_by_column(self)
+
     def build_mixture(self) -> ScaleMixture:
         """The family of scales, with its parameters.
 

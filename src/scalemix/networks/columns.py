@@ -19,9 +19,9 @@ class ColumnLinear(eqx.nn.Linear):
     A column of words becomes an input for each category, and a column of numbers may become one for
     each of its bins. With `ARD(..., by="column")` all weights that read one column share a scale:
     the prior of random effects, under which rare categories shrink towards the column's mean, a
-    category that was never seen is as uncertain as categories of this column are, and a column
-    that is of no use is switched off as a whole. With `by=("column", "part")`, parts of a column
-    have scales of their own besides: each bin, and all categories together.
+    category that was never seen keeps the spread of that prior, and a column that is of no use is
+    switched off as a whole. With `by=("column", "part")`, parts of a column have scales of their
+    own besides: each bin, and all categories together.
 
     Parameters
     ----------

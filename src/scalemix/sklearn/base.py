@@ -32,7 +32,7 @@ from scalemix.sklearn.inputs import (
     take,
 )
 from scalemix.sklearn.targets import MissingTarget
-from scalemix.tables import is_frame, table_of
+from scalemix.tables import Table, is_frame, table_of
 from scalemix.tables.reading import listing
 
 # What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
@@ -47,7 +47,7 @@ class ScaleMixEstimator(BaseEstimator):
     encoder_: Encoder
     trials_: tuple[Trial, ...]
     conformal_: Conformal | None
-    ranges_: Ranges
+    ranges_: Ranges | None
     n_features_in_: int
 
     def __init__(
@@ -131,12 +131,16 @@ class ScaleMixEstimator(BaseEstimator):
             if isinstance(weight, Real):
                 weight = np.full(count(x), weight)
             weight = check_weights(weight, count(x))
+            if isinstance(x, Table):
+                # Rows of weight zero are as good as none, whatever their cells hold.
+                counting = np.flatnonzero(weight)
+                x, y, weight = take(x, counting), y[counting], weight[counting]
         seed = check_random_state(self.random_state).randint(2**31 - 1)
         kept, apart = rows_apart(self.calibration, count(x), weight, np.random.default_rng(seed))
         (x, to_calibrate), (y, outcomes) = (take(x, kept), take(x, apart)), (y[kept], y[apart])
         weight = None if weight is None else weight[kept]
-        # Only variational EM tries settings on held-out rows, which decide on such bins.
-        bins = None if self.bins == "auto" and self.inference != "em" else self.bins
+        # Held-out rows decide on such bins, where they decide on anything.
+        bins = None if self.bins == "auto" and not recipe.can_choose_bins else self.bins
         self.encoder_ = learn_encoder(x, bins, weight, self._categorical)
         inputs = self.encoder_.encode(x)
         counted = inputs if weight is None else inputs[weight > 0]
@@ -194,7 +198,8 @@ class ScaleMixEstimator(BaseEstimator):
             if surprises := self.encoder_.columns.surprises(rows):
                 warn(f"Training had nothing like this: {'; '.join(surprises)}.", InputWarning)
         x = self.encoder_.encode(rows)
-        warn_outside(self.ranges_, self.encoder_.numbers(x))
+        if self.ranges_ is not None:
+            warn_outside(self.ranges_, self.encoder_.numbers(x))
         return x
 
     @property
@@ -343,4 +348,10 @@ class ScaleMixEstimator(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         if "posterior_" in state:
             state = state | {"posterior_": from_bytes(state["posterior_"])}
+        # Pickles from before some settings, and from before there was an encoder.
+        defaults = type(self)().get_params(deep=False)
+        state = {**defaults, **state}
+        if "bin_edges_" in state:
+            edges = state.pop("bin_edges_")
+            state |= {"encoder_": NumberEncoder(edges, False), "conformal_": None, "ranges_": None}
         super().__setstate__(state)

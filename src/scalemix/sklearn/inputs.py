@@ -47,7 +47,7 @@ def count(rows: Rows) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class NumberEncoder:
-    """An array of numbers, each column followed by its bins."""
+    """An array of numbers, and their bins after all of them."""
 
     edges: tuple[tuple[float, ...], ...]
     optional: bool

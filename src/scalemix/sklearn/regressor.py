@@ -44,7 +44,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         How many extra inputs to make of each column of numbers, up to this number, so that networks
         can bend where its values lie. A column of few values gives fewer, and one of two values
         gives none. Bins help where trees do well. With "auto", their number follows that of the
-        rows, and held-out rows decide whether networks read them (EM only; no bins otherwise). By
+        rows, and held-out rows decide whether networks read them. That takes variational EM with
+        `mixture="auto"` and a prior other than "drop-connect"; otherwise there are no bins then. By
         default there are none.
     hidden : sequence of int, default=(50, 50)
         The width of each hidden layer. All are equal in a residual network.

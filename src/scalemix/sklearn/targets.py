@@ -44,7 +44,8 @@ def _missing(y: Any) -> np.ndarray:
     if y is None or np.ma.isMaskedArray(y) or hasattr(y, "tocsr"):
         # Refused elsewhere, in words of their own.
         return np.zeros(0, bool)
-    values = np.asarray(y)
+    # As text, a gap in a list of words would be a word.
+    values = np.asarray(y) if hasattr(y, "dtype") else np.array(y, object)
     if values.ndim == 0 or values.dtype.kind not in "fO":
         return np.zeros(0, bool)
     gaps = np.array([_is_gap(value) for value in values.ravel().tolist()], bool)

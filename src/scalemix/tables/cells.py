@@ -5,6 +5,7 @@ A CSV file has text alone; the cells of a Parquet file have types, and keep them
 
 import datetime
 import math
+import re
 from collections.abc import Sequence
 
 from scalemix.tables.reading import Cell, Table
@@ -13,6 +14,9 @@ from scalemix.tables.reading import Cell, Table
 MOSTLY = 0.8
 # Beyond this, the squares in the figures of a report would not fit into single precision.
 LARGEST = 1e30
+
+# A whole number that is written as another.
+WHOLE = re.compile(r"(-?\d+)\.0+")
 
 Cells = Sequence[Cell]
 
@@ -56,9 +60,16 @@ def text(cell: Cell) -> str:
 
 
 def word(cell: Cell) -> str:
-    """The cell as a category: programs do not agree on how to write true and false."""
+    """The cell as a category.
+
+    Programs do not agree on how to write true and false, and whole numbers turn into others as soon
+    as their column has a gap.
+    """
     said = text(cell)
-    return said.lower() if said.lower() in ("true", "false") else said
+    if said.lower() in ("true", "false"):
+        return said.lower()
+    whole = WHOLE.fullmatch(said)
+    return said if whole is None else whole[1]
 
 
 def says_numbers(cells: Cells) -> bool:

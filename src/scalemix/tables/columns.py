@@ -1,7 +1,7 @@
 """From the columns of a table to the inputs of a network, as learned from the training table."""
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -100,6 +100,16 @@ class InputColumns:
         ]
         remarks = [*told, *self.surprises(table)]
         return Encoded(np.concatenate([c.encode(table) for c in self.inputs], axis=1), remarks)
+
+    def without_bins(self) -> Self:
+        """The same columns, of which none has bins."""
+        plain = (
+            dataclasses.replace(column, edges=(), optional_bins=False)
+            if isinstance(column, Numeric)
+            else column
+            for column in self.inputs
+        )
+        return dataclasses.replace(self, inputs=tuple(plain))
 
     def surprises(self, table: Table) -> list[str]:
         """What a table has that the one to learn from had not, and what it is taken for."""

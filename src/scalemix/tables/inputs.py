@@ -63,7 +63,7 @@ class Categorical:
 
     With `unseen`, the last input stands for all words that are not among the categories. Where
     training had none, its weights have the spread that the prior gives to a category of this
-    column: predictions for an unseen word are as unsure as they should be.
+    column, so that predictions for an unseen word are less sure.
     """
 
     name: str
@@ -86,7 +86,8 @@ class Categorical:
 
     def encode(self, table: Table) -> np.ndarray:
         """One and zeros."""
-        places = {category: i for i, category in enumerate(self.categories)}
+        # Files from before spell whole numbers in several ways.
+        places = {word(category): i for i, category in enumerate(self.categories)}
         num, size = len(places), len(self.features)
         missing, other = num if self.gaps else -1, size - 1 if self.unseen else -1
         cells = table.column(self.name)
@@ -96,7 +97,7 @@ class Categorical:
     def unknown(self, table: Table) -> list[str]:
         """The categories of a table that did not occur in training."""
         present = {word(cell) for cell in table.column(self.name) if cell is not None}
-        return sorted(present - set(self.categories))
+        return sorted(present - {word(category) for category in self.categories})
 
 
 def to_json(column: Numeric | Categorical) -> dict[str, Any]:

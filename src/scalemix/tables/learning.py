@@ -14,7 +14,7 @@ from scalemix.tables.inputs import Categorical, Numeric
 from scalemix.tables.reading import InputError, Table
 from scalemix.tables.targets import learn_target
 
-# Only so many categories have inputs; the rarest ones beyond count as none.
+# Only so many categories have inputs of their own; the rarest ones beyond share one.
 MOST_CATEGORIES = 500
 # Texts that are different in most rows are no categories, unless there are few of them.
 FEW_CATEGORIES = 30
@@ -142,7 +142,7 @@ def learn_inputs(
     inputs, left_out = [], dict.fromkeys(ignore, "as asked")
     for name, kind in kinds.items():
         if kind == "words":
-            column = _learn_words(part, name)
+            column = _learn_words(part, name, name in categorical)
         else:
             column = _learn_numbers(table, part, name, kind == "dates", num_bins, bins == "auto")
         if isinstance(column, Numeric) and use is not None and name not in use:
@@ -179,7 +179,10 @@ def _learn_numbers(
     table: Table, part: Table, name: str, dates: bool, bins: int | None, optional: bool
 ) -> Numeric | str:
     """The column as inputs, or the reason why it cannot be one."""
-    advice = f" For a column of labels say --categorical {name}."
+    advice = (
+        f" For a column of labels say --categorical {name}, or give it a categorical type in a "
+        f"data frame."
+    )
     numbers(table, name, dates=dates, advice=advice)
     values = np.array(numbers(part, name, dates=dates))
     missing = np.isnan(values)
@@ -192,13 +195,13 @@ def _learn_numbers(
     )
 
 
-def _learn_words(part: Table, name: str) -> Categorical | str:
-    """The column as inputs, or the reason why it cannot be one."""
+def _learn_words(part: Table, name: str, said_so: bool) -> Categorical | str:
+    """The column as inputs, or the reason why it cannot be one. Who says so means categories."""
     cells = part.column(name)
     counts = Counter(word(cell) for cell in cells if cell is not None)
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"
-    if len(counts) > FEW_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
+    if not said_so and len(counts) > FEW_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
         example = next(iter(counts))
         dated = set(example) <= set("0123456789/.-: ")
         hint = "; dates are read as in 2024-01-31" if dated else ""
