@@ -38,8 +38,8 @@ def test_fit_says_what_it_did_and_how_good_it_is(regression):
     assert "categories, one-hot: town (3), new (2)" in err
     assert "dates, as days: sold" in err
     assert "left out: mood (as asked)" in err
-    assert "'size': 4 missing, taken as the median" in err
-    assert "training on 72 rows and 7 inputs, 8 held out" in err
+    assert "'size': 4 missing, which networks are told" in err
+    assert "training on 72 rows and 11 inputs, 8 held out" in err
     assert "8 held-out rows" in out
     assert "RMSE" in out
     assert sorted(path.name for path in regression.folder.iterdir()) == [
@@ -185,7 +185,7 @@ def test_unknown_categories_are_said_aloud(regression, tmp_path):
     new.write_text("size,town,sold,new\n1,Paris,2024-01-01,true\n", encoding="utf-8")
     ran = run("predict", regression.model, new)
     assert ran.code == 0
-    assert "'town': unknown 'Paris', taken as no category" in ran.err
+    assert "'town': unknown 'Paris', taken as another category" in ran.err
 
 
 def test_info_tells_of_table_and_network(regression):

@@ -11,7 +11,7 @@ from tests.cli.conftest import fit_small, run
 def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regression):
     ignored = {"price": "mood", "mood": "price"}[target]
     fit = fit_small(tmp_path, target, "--ignore", ignored, "--calibration", "0.4")
-    assert "training on 40 rows and 7 inputs, 8 held out, 32 to calibrate" in fit.ran.err
+    assert "training on 40 rows and 11 inputs, 8 held out, 32 to calibrate" in fit.ran.err
     assert "40 rows; 8 held out; 32 to calibrate" in run("info", fit.model).out
     ran = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.8")
     rows = list(csv.DictReader(ran.out.splitlines()))

@@ -12,7 +12,6 @@ import numpy as np
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import Source, TableModel, as_input_errors
 from scalemix.cli.settings import as_option
-from scalemix.data.preparation import keep_units
 from scalemix.data.ranges import find_ranges
 from scalemix.data.scaling import find_scaling
 from scalemix.fitting.kinds import Mention
@@ -47,7 +46,7 @@ def train(
     # Held-out rows are looked at before training, not after it.
     layout = columns.layout
     scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
-    scaling = keep_units(scaling, layout.scaled)
+    scaling = scaling.keeping_units(~layout.scaled)
     columns.refuse_far(table, x, scaling)
     if columns.target.classes is None and recipe.target == "real":
         said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))

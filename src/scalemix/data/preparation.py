@@ -98,7 +98,7 @@ def keep_units(scaling: Scaling, standardize: Standardize) -> Scaling:
         raise ValueError(
             f"standardize has {scaled.size} truth values, and x has {scaling.x_scale.size} columns."
         )
-    return scaling._replace(x_scale=np.where(scaled, scaling.x_scale, 1.0))
+    return scaling.keeping_units(~scaled)
 
 
 def check_standardize(standardize: Any) -> None:

@@ -41,6 +41,10 @@ class Scaling(NamedTuple):
                 seen[rows] = (x[rows].astype(np.float64) - self.x_mean) / self.x_scale
         return seen
 
+    def keeping_units(self, keep: np.ndarray) -> "Scaling":
+        """The scaling, but for the units of inputs that keep theirs: these are only centred."""
+        return self._replace(x_scale=np.where(keep, 1.0, self.x_scale))
+
     def log_unit(self, has_density: np.ndarray) -> np.ndarray:
         """What the log density of each row loses where its targets are in their own units.
 

@@ -35,7 +35,7 @@ def start(networks: Networks) -> Member:
 
 
 def _nonzero(array: Any) -> np.ndarray:
-    return np.asarray(array != 0) if is_numeric(array) else np.ones(array.shape, bool)
+    return np.asarray(array) != 0 if is_numeric(array) else np.ones(array.shape, bool)
 
 
 def sites_by_leaf(networks: Networks) -> dict[int, Site]:
