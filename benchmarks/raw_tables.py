@@ -48,15 +48,15 @@ def scores(probability: np.ndarray, y: np.ndarray) -> dict[str, float]:
     }
 
 
-def ours(x: pd.DataFrame, y: np.ndarray, x_test: pd.DataFrame) -> dict[str, np.ndarray]:
+def ours(x: pd.DataFrame, y: np.ndarray, x_test: pd.DataFrame) -> np.ndarray:
     """The probabilities of the classifier."""
     from scalemix.sklearn import ScaleMixClassifier
 
     fitted = ScaleMixClassifier(**SETTINGS, random_state=0).fit(x, y)
-    return {"scalemix": fitted.predict_proba(x_test)[:, 1]}
+    return fitted.predict_proba(x_test)[:, 1]
 
 
-def peers(x: pd.DataFrame, y: np.ndarray, x_test: pd.DataFrame, name: str) -> np.ndarray:
+def peer(x: pd.DataFrame, y: np.ndarray, x_test: pd.DataFrame, name: str) -> np.ndarray:
     """The probabilities of one kind of boosted trees, with text in the form that it takes."""
     words = [column for column in x if x[column].dtype.kind not in "if"]
     if name == "catboost":
@@ -85,7 +85,7 @@ def measure(which: str, train: str, test: str) -> None:
     (x, y), (x_test, y_test) = read(train), read(test)
     for name in ["scalemix"] if which == "fit" else ["catboost", "lightgbm"]:
         start = time.process_time()
-        predicted = ours(x, y, x_test)[name] if which == "fit" else peers(x, y, x_test, name)
+        predicted = ours(x, y, x_test) if which == "fit" else peer(x, y, x_test, name)
         # The time of the processor, which other work on the machine does not lengthen.
         found = scores(predicted, y_test) | {"cpu_seconds": time.process_time() - start}
         results = json.loads(FILE.read_text()) if FILE.exists() else {}

@@ -64,8 +64,7 @@ def test_a_frame_goes_in_as_it_is(fitted):
 
 
 def test_pandas_and_polars_are_the_same_data(fitted):
-    table, _ = table_of(FRAME)
-    other = pl.DataFrame(table.columns)
+    other = pl.DataFrame(table_of(FRAME).columns)
     other = other.with_columns(pl.col("grade").cast(pl.String).cast(pl.Categorical))
     again = ScaleMixRegressor(**QUICK).fit(other, Y)
     np.testing.assert_array_equal(again.predict(other), fitted.predict(FRAME))
@@ -191,7 +190,6 @@ def test_effects_of_columns_of_frames(fitted, column):
     found = effect(fitted, FRAME, column, num_values=4, num_rows=5)
     assert 2 <= len(found.grids[0]) <= 4
     assert np.isfinite(found.mean).all()
-    table, _ = table_of(FRAME)
-    other = pl.DataFrame(table.columns)
+    other = pl.DataFrame(table_of(FRAME).columns)
     same = effect(fitted, other, column, num_values=4, num_rows=5)
     np.testing.assert_allclose(same.mean, found.mean, rtol=1e-5, atol=1e-5)

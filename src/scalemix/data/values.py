@@ -13,6 +13,13 @@ LARGEST = 1e300
 TOTAL_WEIGHT = 1e-6, 1e15
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a cell or a target is a gap: `None`, not a number, or what pandas has for nothing."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float) and value != value
+
+
 def is_whole(value: Any) -> bool:
     """Whether this is an integer of Python or NumPy; truth values are not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)

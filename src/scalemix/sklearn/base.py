@@ -105,11 +105,10 @@ class ScaleMixEstimator(BaseEstimator):
         """Table and target, of which there may be `several`, by the rules of scikit-learn."""
         refuse_masked("X", X)
         refuse_masked("y", y)
-        self._categorical: list[str] = []
         if needs_encoding(X):
             # Names and number of columns are noted; the cells are for the encoder to check.
             validate_data(self, X, skip_check_array=True)
-            table, self._categorical = table_of(X)
+            table = table_of(X)
             # Targets are checked together with an array, which is not looked at.
             _, y = check_X_y(
                 np.zeros((table.num_rows, 1)), y, y_numeric=numeric, multi_output=several
@@ -141,7 +140,7 @@ class ScaleMixEstimator(BaseEstimator):
         weight = None if weight is None else weight[kept]
         # Held-out rows decide on such bins, where they decide on anything.
         bins = None if self.bins == "auto" and not recipe.can_choose_bins else self.bins
-        self.encoder_ = learn_encoder(x, bins, weight, self._categorical)
+        self.encoder_ = learn_encoder(x, bins, weight)
         inputs = self.encoder_.encode(x)
         counted = inputs if weight is None else inputs[weight > 0]
         names = getattr(
@@ -194,7 +193,7 @@ class ScaleMixEstimator(BaseEstimator):
                     f"{listing(self.encoder_.names)}; got {type(X).__name__}."
                 )
             validate_data(self, X, reset=False, skip_check_array=True)
-            rows, _ = table_of(X)
+            rows = table_of(X)
             if surprises := self.encoder_.columns.surprises(rows):
                 warn(f"Training had nothing like this: {'; '.join(surprises)}.", InputWarning)
         x = self.encoder_.encode(rows)

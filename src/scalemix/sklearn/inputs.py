@@ -122,15 +122,12 @@ class FrameEncoder:
 Encoder = NumberEncoder | FrameEncoder
 
 
-def learn_encoder(
-    rows: Rows, bins: Bins, weight: np.ndarray | None, categorical: list[str]
-) -> Encoder:
-    """What to make of rows like these, learned from those that count."""
-    counted = np.arange(count(rows)) if weight is None else np.flatnonzero(weight > 0)
+def learn_encoder(rows: Rows, bins: Bins, weight: np.ndarray | None) -> Encoder:
+    """What to make of rows like these. The weights count for bins of arrays alone."""
     if isinstance(rows, Table):
-        columns = learn_inputs(rows, categorical=categorical, use=None, rows=counted, bins=bins)
-        return FrameEncoder(columns, tuple(rows.columns))
-    num_bins = count_bins(bins, len(counted), rows.shape[1])
+        return FrameEncoder(learn_inputs(rows, use=None, bins=bins), tuple(rows.columns))
+    num_rows = len(rows) if weight is None else int(np.count_nonzero(weight))
+    num_bins = count_bins(bins, num_rows, rows.shape[1])
     edges = tuple(
         () if num_bins is None else find_edges(column, num_bins, weight) for column in rows.T
     )

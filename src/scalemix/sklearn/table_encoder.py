@@ -77,11 +77,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ['a', 'a, 1 to 2', 'a, 2 to 9']
         """
         self._check(X, reset=True)
-        table, by_type = table_of(X)
+        table = table_of(X)
         for name in self.categorical:
             table.column(name)
-        categorical = [*by_type, *self.categorical]
-        self.columns_ = learn_inputs(table, categorical=categorical, use=None, bins=self.bins)
+        self.columns_ = learn_inputs(table, categorical=self.categorical, use=None, bins=self.bins)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -107,7 +106,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         self._check(X, reset=False)
-        return self.columns_.encode(table_of(X)[0]).x
+        return self.columns_.encode(table_of(X)).x
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """What each output is.

@@ -1,6 +1,5 @@
 """What comes with a target: rows without one, weights of classes, and a kind that suits it."""
 
-import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -10,6 +9,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from scalemix._warnings import warn
 from scalemix.data.preparation import InputWarning
+from scalemix.data.values import is_missing
 from scalemix.likelihoods.targets import suggestion
 
 MissingTarget = Literal["error", "drop"]
@@ -48,14 +48,8 @@ def _missing(y: Any) -> np.ndarray:
     values = np.asarray(y) if hasattr(y, "dtype") else np.array(y, object)
     if values.ndim == 0 or values.dtype.kind not in "fO":
         return np.zeros(0, bool)
-    gaps = np.array([_is_gap(value) for value in values.ravel().tolist()], bool)
+    gaps = np.array([is_missing(value) for value in values.ravel().tolist()], bool)
     return np.any(gaps.reshape(len(values), -1), axis=1)
-
-
-def _is_gap(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _as_plain(y: Any) -> Any:

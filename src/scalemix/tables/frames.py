@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from scalemix.data.values import is_missing
 from scalemix.tables.reading import Cell, InputError, Table, listing
 
 # What errors call a frame, which has no file.
@@ -35,8 +36,8 @@ def is_frame(x: Any) -> bool:
     return all(hasattr(x, name) for name in ("columns", "dtypes", "shape", "__getitem__"))
 
 
-def table_of(frame: Any) -> tuple[Table, list[str]]:
-    """A data frame as a table, and its columns that are categories whatever their values are.
+def table_of(frame: Any) -> Table:
+    """A data frame as a table.
 
     Parameters
     ----------
@@ -46,8 +47,8 @@ def table_of(frame: Any) -> tuple[Table, list[str]]:
 
     Returns
     -------
-    (Table, list of str)
-        The table, and the names of columns whose type says that they are categories.
+    Table
+        The table, which knows the columns whose type says that they are categories.
 
     Raises
     ------
@@ -59,11 +60,11 @@ def table_of(frame: Any) -> tuple[Table, list[str]]:
     >>> import pandas as pd
     >>> from scalemix.tables import table_of
     >>> frame = pd.DataFrame({"size": [1.5, None], "kind": pd.Categorical(["a", "b"])})
-    >>> table, categorical = table_of(frame)
+    >>> table = table_of(frame)
     >>> table.columns
     {'size': [1.5, None], 'kind': ['a', 'b']}
-    >>> categorical
-    ['kind']
+    >>> table.categorical
+    ('kind',)
     """
     names = [str(name) for name in frame.columns]
     if len(set(names)) < len(names):
@@ -74,13 +75,13 @@ def table_of(frame: Any) -> tuple[Table, list[str]]:
         name: _cells(frame[original], name)
         for name, original in zip(names, frame.columns, strict=True)
     }
-    categorical = [
+    categorical = tuple(
         name
         for name, kind in zip(names, types, strict=True)
         if kind.lower().startswith(("category", "categorical", "enum"))
-    ]
+    )
     places = [f"row {row}" for row in range(len(frame))]
-    return Table(NAME, cells, places, ""), categorical
+    return Table(NAME, cells, places, "", categorical=categorical)
 
 
 def _cells(column: Any, name: str) -> list[Cell]:
@@ -89,7 +90,7 @@ def _cells(column: Any, name: str) -> list[Cell]:
     for row, value in enumerate(values):
         if isinstance(value, np.generic):
             value = value.item()
-        if _is_missing(value):
+        if is_missing(value):
             cells.append(None)
         elif isinstance(value, str | int | float | datetime.date):
             cells.append(value)
@@ -104,10 +105,3 @@ def _cells(column: Any, name: str) -> list[Cell]:
                     f"{NAME}, row {row}, column {name!r}: {value!r:.60} is no number, text or date."
                 ) from None
     return cells
-
-
-def _is_missing(value: Any) -> bool:
-    # pandas has several kinds of nothing, none of which is equal to itself but one that cannot say.
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float) and value != value

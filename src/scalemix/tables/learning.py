@@ -135,6 +135,7 @@ def learn_inputs(
     ['a']
     """
     check_bins(bins)
+    categorical = (*table.categorical, *categorical)
     part = table if rows is None else table.take(rows)
     names = [name for name in table.columns if name != but and name not in ignore]
     kinds = {name: _kind(table, name, name in categorical) for name in names}

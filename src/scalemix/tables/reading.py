@@ -58,6 +58,8 @@ class Table:
         The digest of the file's bytes, by which two tables are known to be the same.
     remarks : tuple of str, default=()
         What was left out in reading.
+    categorical : tuple of str, default=()
+        Columns whose type says that they are categories, whatever their values are.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Table:
     places: list[str]
     digest: str
     remarks: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
 
     @property
     def num_rows(self) -> int:
