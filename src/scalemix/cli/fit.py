@@ -14,12 +14,11 @@ from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
 from scalemix.cli.settings import with_settings
 from scalemix.cli.training import build_recipe, train
 from scalemix.data.bins import Bins
+from scalemix.data.values import MOST_CALIBRATING
 from scalemix.fitting.settings import TARGET_NAMES, Task
 from scalemix.tables import InputError, learn_columns, read_table
 from scalemix.tables.targets import without_missing
 
-# More rows than this calibrate no better.
-MOST_APART = 10_000
 TABLE, LONG = "The table", "Long runs"
 
 
@@ -115,7 +114,7 @@ def fit(
         table, num_missing = without_missing(table, target)
         if num_missing:
             terminal.note(f"{num_missing:,} rows have no target, and are left out")
-    num_apart = min(round(calibration * table.num_rows), MOST_APART)
+    num_apart = min(round(calibration * table.num_rows), MOST_CALIBRATING)
     source = Source(data.name, table.digest, table.num_rows, holdout, seed, num_apart)
     if source.counts[0] < 1:
         raise InputError(f"{data}: --holdout and --calibration together leave no rows to train on.")

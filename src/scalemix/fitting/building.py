@@ -10,7 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix import mixtures, networks
 from scalemix._types import PyTree
-from scalemix.data.layout import Layout
+from scalemix.data.input_layout import InputLayout
 from scalemix.fitting.candidates import noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
 from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
@@ -19,7 +19,7 @@ from scalemix.inference.training.scales import have_maximum
 from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood, for_target
 from scalemix.mixtures import HalfCauchy, ScaleMixture
 from scalemix.model.assignment import Prior
-from scalemix.networks.mlp import Columns
+from scalemix.networks.mlp import ColumnNumbers
 from scalemix.structures import ADD, ARD, ARDADD, DropConnect, Structure
 
 PRIORS: dict[str, type[Structure]] = {
@@ -74,7 +74,7 @@ def build_prior(recipe: RecipeSettings) -> Structure:
     return structure(build_mixture(recipe))
 
 
-def build_table_prior(recipe: RecipeSettings, layout: Layout | None) -> Prior:
+def build_table_prior(recipe: RecipeSettings, layout: InputLayout | None) -> Prior:
     """The prior of a network that reads a table whose columns may be several inputs each.
 
     Weights that read one column then share a scale, so that a rare category shrinks towards the
@@ -92,7 +92,7 @@ def build_table_prior(recipe: RecipeSettings, layout: Layout | None) -> Prior:
     return first | blocks | {"last": ARD(build_mixture(recipe))}
 
 
-def reads_columns(recipe: RecipeSettings, layout: Layout | None) -> bool:
+def reads_columns(recipe: RecipeSettings, layout: InputLayout | None) -> bool:
     """Whether the weights that read a table have scales by column: where a column is several inputs
     and the family of the scales was left open, in variational EM."""
     return layout is not None and not layout.is_plain and scales_by_column(recipe)
@@ -104,19 +104,23 @@ def scales_by_column(recipe: RecipeSettings) -> bool:
     return recipe.inference == "em" and recipe.mixture == "auto" and recipe.prior != "drop-connect"
 
 
-def inputs_to_read(recipe: RecipeSettings, layout: Layout | None, num_inputs: int) -> int | Columns:
+def inputs_to_read(
+    recipe: RecipeSettings, layout: InputLayout | None, num_inputs: int
+) -> int | ColumnNumbers:
     """The number of inputs; or, where these have scales by column, columns and parts of them."""
     if layout is None or not reads_columns(recipe, layout):
         return num_inputs
     return layout.columns.tolist(), layout.parts.tolist()
 
 
-def may_do_without(recipe: RecipeSettings, layout: Layout | None) -> bool:
+def may_do_without(recipe: RecipeSettings, layout: InputLayout | None) -> bool:
     """Whether held-out rows decide on inputs."""
     return layout is not None and bool(layout.optional.any()) and reads_columns(recipe, layout)
 
 
-def ways_to_read(recipe: RecipeSettings, network: PyTree, layout: Layout | None) -> list[PyTree]:
+def ways_to_read(
+    recipe: RecipeSettings, network: PyTree, layout: InputLayout | None
+) -> list[PyTree]:
     """The network as it is; and, where it may do without some inputs, without them.
 
     All have the same shapes, so that one program fits them.
@@ -139,7 +143,7 @@ def reads_all(network: PyTree) -> bool:
 
 def build_network(
     recipe: RecipeSettings,
-    num_inputs: int | Columns,
+    num_inputs: int | ColumnNumbers,
     num_outputs: int,
     *,
     key: PRNGKeyArray,

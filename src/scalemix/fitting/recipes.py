@@ -12,7 +12,7 @@ from jaxtyping import PRNGKeyArray
 from scalemix._mesh import mesh_of
 from scalemix._random import check_key
 from scalemix._types import PyTree
-from scalemix.data.layout import Layout
+from scalemix.data.input_layout import InputLayout
 from scalemix.data.values import check_table, check_weights, count_classes
 from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
@@ -25,7 +25,7 @@ from scalemix.inference.training.em import VariationalEM
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
-from scalemix.networks.mlp import Columns
+from scalemix.networks.mlp import ColumnNumbers
 from scalemix.posterior.posterior import Posterior
 from scalemix.structures import Structure
 
@@ -207,7 +207,7 @@ class Recipe(RecipeSettings):
         return building.build_prior(self)
 
     def build_network(
-        self, num_inputs: int | Columns, num_outputs: int, *, key: PRNGKeyArray
+        self, num_inputs: int | ColumnNumbers, num_outputs: int, *, key: PRNGKeyArray
     ) -> PyTree:
         """A network with fresh weights.
 
@@ -312,7 +312,7 @@ class Recipe(RecipeSettings):
         key: PRNGKeyArray,
         num_classes: int | None = None,
         sample_weight: Any = None,
-        layout: Layout | None = None,
+        layout: InputLayout | None = None,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
@@ -332,7 +332,7 @@ class Recipe(RecipeSettings):
             How many classes there are. By default as many as the largest of `y` says.
         sample_weight : array-like of shape (rows,), optional
             How many rows each row counts as.
-        layout : Layout, optional
+        layout : InputLayout, optional
             What the inputs were made of, where a column of a table became several. The encoders of
             `scalemix.tables` have it.
         progress : bool, optional

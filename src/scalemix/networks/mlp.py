@@ -11,11 +11,11 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.networks.columns import ColumnLinear
 
 Size = int | Literal["scalar"]
-Columns = tuple[Sequence[int], Sequence[int]]
+ColumnNumbers = tuple[Sequence[int], Sequence[int]]
 """The column that each input was made of, and the part of a column."""
 
 
-def reading_layer(in_size: Size | Columns, width: Size, *, key: PRNGKeyArray) -> Any:
+def reading_layer(in_size: Size | ColumnNumbers, width: Size, *, key: PRNGKeyArray) -> Any:
     """The layer that reads the inputs, and knows their columns where it is told."""
     if isinstance(in_size, int | str):
         return eqx.nn.Linear(in_size, width, key=key)
@@ -67,7 +67,7 @@ class MLP(eqx.Module):
 
     def __init__(
         self,
-        in_size: Size | Columns,
+        in_size: Size | ColumnNumbers,
         out_size: Size,
         width: int | Sequence[int] = 50,
         depth: int = 1,

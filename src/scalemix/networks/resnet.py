@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix.networks.mlp import Columns, Size, check_sizes, reading_layer
+from scalemix.networks.mlp import ColumnNumbers, Size, check_sizes, reading_layer
 
 
 class ResNet(eqx.Module):
@@ -53,7 +53,7 @@ class ResNet(eqx.Module):
 
     def __init__(
         self,
-        in_size: Size | Columns,
+        in_size: Size | ColumnNumbers,
         out_size: Size,
         width: int = 50,
         depth: int = 2,

@@ -21,13 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalemix.data.values import check_levels, is_number
+from scalemix.data.values import MOST_CALIBRATING, check_levels, is_number
 from scalemix.posterior import statistics
 from scalemix.posterior.predictive import Predictive
-
-# More rows than this make intervals no better: the coverage of 10,000 varies by 0.3%.
-MOST_ROWS = 10_000
-
 
 # Fewer rows than this are not enough to choose by.
 LEAST_CHOOSING = 20
@@ -214,7 +210,7 @@ def rows_apart(
         return np.arange(num_rows), rows[:0]
     if not (is_number(share) and 0 < share < 1):
         raise ValueError(f"calibration must be a share of the rows in (0, 1), got {share!r}.")
-    num = min(round(share * len(rows)), MOST_ROWS)
+    num = min(round(share * len(rows)), MOST_CALIBRATING)
     if not 0 < num < len(rows):
         raise ValueError(
             f"calibration={share} of {len(rows)} rows leaves none to fit to, or none to calibrate."

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
-from scalemix.data.layout import Layout
+from scalemix.data.input_layout import InputLayout
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
 
 Rows = np.ndarray | Table
@@ -53,13 +53,13 @@ class NumberEncoder:
     optional: bool
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> InputLayout:
         """What the inputs are: all numbers, then all bins."""
         num_bins = [max(len(edges) - 1, 0) for edges in self.edges]
         columns = np.arange(len(num_bins))
         owners = np.concatenate([columns, np.repeat(columns, num_bins)])
         is_bin = np.arange(len(owners)) >= len(columns)
-        return Layout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
+        return InputLayout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
 
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
@@ -90,7 +90,7 @@ class FrameEncoder:
     """Of all columns, those that were left out included."""
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> InputLayout:
         """What the inputs are."""
         return self.columns.layout
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from scalemix.data.layout import Layout, join
+from scalemix.data.input_layout import InputLayout, join
 from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.tables.cells import short
 from scalemix.tables.inputs import Categorical, Numeric, from_json, read_text, to_json
@@ -81,7 +81,7 @@ class InputColumns:
         return [self.groups[c.name][0] for c in self.inputs if isinstance(c, Numeric)]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> InputLayout:
         """What each input of the network was made of."""
         return join([column.layout for column in self.inputs])
 

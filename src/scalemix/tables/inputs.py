@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from scalemix.data.bins import ramps
-from scalemix.data.layout import Layout, of_categories, of_numbers
+from scalemix.data.input_layout import InputLayout, of_categories, of_numbers
 from scalemix.data.values import is_finite
 from scalemix.tables.cells import numbers, word
 from scalemix.tables.reading import Table
@@ -42,7 +42,7 @@ class Numeric:
         return [self.name, *(f"{self.name}, {low:.4g} to {high:.4g}" for low, high in bins), *gaps]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> InputLayout:
         """What the inputs are."""
         num_bins = max(len(self.edges) - 1, 0)
         return of_numbers(num_bins, optional=self.optional_bins, gaps=self.gaps)
@@ -80,7 +80,7 @@ class Categorical:
         return [*(f"{self.name} = {category}" for category in self.categories), *gaps, *others]
 
     @property
-    def layout(self) -> Layout:
+    def layout(self) -> InputLayout:
         """What the inputs are."""
         return of_categories(len(self.features))
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 
-class Layout(NamedTuple):
+class InputLayout(NamedTuple):
     """One entry for each input of a network."""
 
     columns: np.ndarray
@@ -25,23 +25,25 @@ class Layout(NamedTuple):
         return bool(self.scaled.all()) and len(set(self.columns.tolist())) == len(self.columns)
 
 
-def join(parts: list[Layout]) -> Layout:
+def join(parts: list[InputLayout]) -> InputLayout:
     """The layout of several columns, each of which counts from column 0, side by side."""
     columns = np.repeat(np.arange(len(parts)), [len(part.columns) for part in parts])
     starts = np.cumsum([0, *(part.parts.max() + 1 for part in parts)])
     numbers = [part.parts + start for part, start in zip(parts, starts[:-1], strict=True)]
     scaled, optional = (np.concatenate([part[i] for part in parts]) for i in (2, 3))
-    return Layout(columns, np.concatenate(numbers), scaled, optional)
+    return InputLayout(columns, np.concatenate(numbers), scaled, optional)
 
 
-def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False) -> Layout:
+def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False) -> InputLayout:
     """A column of numbers: the number itself, its bins, and whether it is missing."""
     size = 1 + num_bins + gaps
     place = np.arange(size)
     is_bin = (place > 0) & (place <= num_bins)
-    return Layout(np.zeros(size, int), place, place == 0, optional & is_bin)
+    return InputLayout(np.zeros(size, int), place, place == 0, optional & is_bin)
 
 
-def of_categories(num: int) -> Layout:
+def of_categories(num: int) -> InputLayout:
     """A column of words: an input for each of so many categories."""
-    return Layout(np.zeros(num, int), np.zeros(num, int), np.zeros(num, bool), np.zeros(num, bool))
+    return InputLayout(
+        np.zeros(num, int), np.zeros(num, int), np.zeros(num, bool), np.zeros(num, bool)
+    )
