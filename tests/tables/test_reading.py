@@ -9,7 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from scalemix.tables import InputError, read_table
-from scalemix.tables.cells import days, number, text, word
+from scalemix.tables.cells import number, text, word
+from scalemix.tables.dates import days
 
 
 def write(folder: Path, content: str | bytes, name: str = "data.csv") -> Path:
@@ -60,10 +61,10 @@ def test_cells_of_parquet_keep_their_types(tmp_path):
     assert table.columns == columns | {
         "number": [1.5, None, None],
         "word": ["x", None, None],
-        "price": ["1.50", None, "2.25"],
+        "price": [1.5, None, 2.25],
     }
     assert [type(column[0]) for column in table.columns.values()] == [
-        float, int, str, bool, datetime.date, datetime.datetime, str,
+        float, int, str, bool, datetime.date, datetime.datetime, float,
     ]  # fmt: skip
     assert table.places == ["row 1", "row 2", "row 3"]
 
@@ -101,7 +102,7 @@ def test_a_typed_cell_says_what_its_text_says(cells):
         ("a\n1\nb,c,d\n", "line 3: it has 3 values"),
         (b"\x89PNG\r\n\x1a\n\x00\xff", "not a CSV file"),
         (b"a,b\n1,2\n\x00,\x00\n", "line 3: it is not a CSV file"),
-        (b"a,b\n1,2\n1,\xff\n", "line 3: it is not a CSV file"),
+        (b"a,b\n1,2\n1,\xff\x01\n", "line 3: it is not a CSV file"),
         (b"PK\x03\x04rest", "spreadsheet"),
         (b"PAR1 and nothing else", "not a Parquet file"),
         ('a,b\n1,"2\n', "not a CSV file"),
@@ -122,3 +123,14 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path):
         read_table(tmp_path / "none.csv")
     with pytest.raises(InputError, match="cannot be read"):
         read_table(tmp_path)
+
+
+def test_a_table_without_a_header_is_told_from_one_with(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_text("1.5,2\n2.5,3\n3.5,5\n")
+    table = read_table(path)
+    assert "columns '1.5', '2'. All of these names are numbers" in table.remarks[0]
+    with pytest.raises(InputError, match="the table seems to have no header"):
+        table.column("price")
+    path.write_text("a,2\n2.5,3\n")
+    assert read_table(path).remarks == ()

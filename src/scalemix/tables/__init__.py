@@ -3,7 +3,8 @@
 from scalemix.tables.columns import Columns, Encoded, InputColumns
 from scalemix.tables.frames import is_frame, table_of
 from scalemix.tables.learning import learn_columns, learn_inputs
-from scalemix.tables.reading import InputError, Table, read_table
+from scalemix.tables.reading import read_table
+from scalemix.tables.table import InputError, Table, TextFormat
 
 __all__ = [
     "Columns",
@@ -11,6 +12,7 @@ __all__ = [
     "InputColumns",
     "InputError",
     "Table",
+    "TextFormat",
     "is_frame",
     "learn_columns",
     "learn_inputs",

@@ -4,21 +4,44 @@ A CSV file has text alone; the cells of a Parquet file have types, and keep them
 """
 
 import datetime
+import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from scalemix.tables.reading import Cell, Table
+import numpy as np
 
-# A column with this share of numbers was meant to hold numbers, and other text in it is a mistake.
-MOSTLY = 0.8
+from scalemix.tables.arrow_cells import ArrowCells
+from scalemix.tables.dates import EXAMPLES, DateOrder, days
+from scalemix.tables.number_formats import MOSTLY
+from scalemix.tables.table import Cell, Remedy, Table
+
 # Beyond this, the squares in the figures of a report would not fit into single precision.
 LARGEST = 1e30
 
 # A whole number that is written as another.
 WHOLE = re.compile(r"(-?\d+)\.0+")
+# One with all of its digits.
+SPELLED = re.compile(r"([+-]?\d+)(?:\.0*)?")
 
 Cells = Sequence[Cell]
+
+
+def whole(cell: Cell) -> int | None:
+    """The whole number that the cell holds or spells, to the last digit; `None` if it is none."""
+    value = number(cell)
+    if value is None or not math.isfinite(value) or value != int(value):
+        return None
+    if isinstance(cell, str):
+        spelled = SPELLED.fullmatch(cell)
+        return int(value) if spelled is None else int(spelled[1])
+    return int(value) if isinstance(cell, float) else int(str(cell))
+
+
+def exact(cell: Cell) -> float | None:
+    """The number of a cell, such that two are equal only if they are: as `whole` if it is whole."""
+    found = whole(cell)
+    return number(cell) if found is None else found
 
 
 def number(cell: Cell) -> float | None:
@@ -32,24 +55,6 @@ def number(cell: Cell) -> float | None:
         return float(cell)
     except ValueError:
         return None
-
-
-def days(cell: Cell) -> float | None:
-    """The days from 1970 to a date, or to a time such as 2024-01-31 12:00, if the cell is one."""
-    if isinstance(cell, datetime.datetime):
-        moment = cell
-    elif isinstance(cell, datetime.date):
-        moment = datetime.datetime.combine(cell, datetime.time())
-    elif isinstance(cell, str) and "-" in cell:
-        try:
-            moment = datetime.datetime.fromisoformat(cell)
-        except ValueError:
-            return None
-    else:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=datetime.UTC)
-    return moment.timestamp() / 86_400
 
 
 def text(cell: Cell) -> str:
@@ -79,24 +84,43 @@ def says_numbers(cells: Cells) -> bool:
     return count > 0 and count >= MOSTLY * len(present)
 
 
-def says_dates(cells: Cells) -> bool:
-    """Whether a column holds dates and nothing else."""
-    present = [cell for cell in cells if cell is not None]
-    return bool(present) and all(days(cell) is not None for cell in present)
+def distinct_of(cells: Cells) -> tuple[Cells, np.ndarray]:
+    """Cells that between them stand for all, and which of them each row has."""
+    return cells.distinct() if isinstance(cells, ArrowCells) else (cells, np.arange(len(cells)))
 
 
-def numbers(table: Table, name: str, *, dates: bool = False, advice: str = "") -> list[float]:
-    """The numbers of a column, NaN where there is none, or an `InputError` that names the row."""
-    read, kind = (days, "a date such as 2024-01-31") if dates else (number, "a number")
-    values = []
-    for row, cell in enumerate(table.column(name)):
-        value = math.nan if cell is None else read(cell)
-        if value is None:
-            raise table.error(row, name, f"{short(cell)} is not {kind}.{advice}")
-        if abs(value) > LARGEST:
-            raise table.error(row, name, f"{short(cell)} is infinite, or too large a number.")
-        values.append(value)
+def reader(dates: DateOrder | None) -> Callable[[Cell], float | None]:
+    """What reads the cells of a column of numbers, or of dates in some order."""
+    return number if dates is None else functools.partial(days, order=dates)
+
+
+def numbers(
+    table: Table, name: str, *, dates: DateOrder | None = None, advice: str | Remedy = ""
+) -> np.ndarray:
+    """The numbers of a column, NaN where there is none, or an `InputError` that names the row.
+
+    Dates are days since 1970; `dates` is the order in which they are written.
+    """
+    read, cells = reader(dates), table.column(name)
+    values = cells.values(dates=dates is not None) if isinstance(cells, ArrowCells) else None
+    if values is None:
+        distinct, codes = distinct_of(cells)
+        # What is no number is infinite for now.
+        said = [math.nan if cell is None else read(cell) for cell in distinct]
+        values = np.array([math.inf if value is None else value for value in said], float)[codes]
+    bad = np.abs(values) > LARGEST
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise table.error(row, name, why_no_number(cells[row], dates=dates), advice)
     return values
+
+
+def why_no_number(cell: Cell, *, dates: DateOrder | None) -> str:
+    """What is wrong with a cell of a column of numbers or dates."""
+    if reader(dates)(cell) is not None:
+        return f"{short(cell)} is infinite, or too large a number."
+    kind = "a number" if dates is None else f"a date such as {EXAMPLES[dates]}"
+    return f"{short(cell)} is not {kind}."
 
 
 def short(cell: Cell) -> str:

@@ -5,12 +5,15 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from scalemix._text import few_lines, listing, shortened
 from scalemix.data.input_layout import InputLayout, join
 from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.tables.cells import short
+from scalemix.tables.dates import FIRST
 from scalemix.tables.inputs import Categorical, Numeric, from_json, read_text, to_json
-from scalemix.tables.reading import InputError, Table, listing
+from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import Target
+from scalemix.tables.units import in_unit
 
 
 class Encoded(NamedTuple):
@@ -32,6 +35,13 @@ class Encoded(NamedTuple):
 
     x: np.ndarray
     remarks: list[str]
+
+
+def _bins(column: Numeric) -> str:
+    """How many bins a column has, and whether networks may do without them."""
+    if not column.edges:
+        return ""
+    return f" ({len(column.edges) - 1} bins{', if they help' if column.optional_bins else ''})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,21 +95,47 @@ class InputColumns:
         """What each input of the network was made of."""
         return join([column.layout for column in self.inputs])
 
+    @property
+    def numbers(self) -> set[str]:
+        """The columns whose text is to be read as numbers."""
+        return {c.name for c in self.inputs if isinstance(c, Numeric) and not c.dates}
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the columns whose numbers have one."""
+        return {c.name: c.unit for c in self.inputs if isinstance(c, Numeric) and c.unit}
+
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table with these columns, or an `InputError`."""
         missing = [column.name for column in self.inputs if column.name not in table.columns]
         if missing:
             raise InputError(
                 f"{table.path}: there is no column {listing(missing)}, which the model was fitted "
-                f"with. There are: {listing(table.columns)}."
+                f"with. There are: {listing(table.columns)}. Rename or add what is missing, be it "
+                f"as an empty column, or fit again ",
+                Remedy("with --ignore.", "without such a column."),
             )
         told = [
             f"{column.name!r}: {holes} missing, which networks are told"
             for column in self.inputs
             if column.gaps and (holes := table.column(column.name).count(None))
         ]
-        remarks = [*told, *self.surprises(table)]
-        return Encoded(np.concatenate([c.encode(table) for c in self.inputs], axis=1), remarks)
+        remarks = [*few_lines(told), *self.surprises(table)]
+        return Encoded(self.expand(self.read(table)), remarks)
+
+    def read(self, table: Table) -> np.ndarray:
+        """One number for each row and column, from which `expand` makes the inputs."""
+        return np.stack([column.read(table) for column in self.inputs], axis=1)
+
+    def expand(self, values: np.ndarray) -> np.ndarray:
+        """The inputs of rows that `read` gave."""
+        parts = [column.expand(values[:, i]) for i, column in enumerate(self.inputs)]
+        return np.concatenate(parts, axis=1)
+
+    def extra(self, table: Table) -> list[str]:
+        """The columns of a table that the one to learn from had not."""
+        known = {*(column.name for column in self.inputs), *self.left_out}
+        return [name for name in table.columns if name not in known]
 
     def without_bins(self) -> Self:
         """The same columns, of which none has bins."""
@@ -122,7 +158,7 @@ class InputColumns:
             if isinstance(column, Categorical) and (unknown := column.unknown(table)):
                 as_what = "another category" if column.unseen else "no category"
                 said.append(f"{column.name!r}: unknown {listing(unknown, 5)}, taken as {as_what}")
-        return said
+        return few_lines(said)
 
     def refuse_far(self, table: Table, x: np.ndarray, scaling: Scaling) -> None:
         """Raise `InputError` if a cell lies too far from the training data to predict from.
@@ -146,18 +182,22 @@ class InputColumns:
         lines = []
         for kind, chosen in {
             "numbers": [
-                f"{c.name} ({len(c.edges) - 1} bins)" if c.edges else c.name
+                in_unit(c.name, c.unit) + _bins(c)
                 for c in self.inputs
                 if isinstance(c, Numeric) and not c.dates
             ],
-            "dates, as days": [c.name for c in self.inputs if isinstance(c, Numeric) and c.dates],
+            "dates, as days": [
+                c.name if c.date_order == "ymd" else f"{c.name} ({FIRST[c.date_order]} first)"
+                for c in self.inputs
+                if isinstance(c, Numeric) and c.dates
+            ],
             "categories, one-hot": [
                 f"{c.name} ({len(c.categories)})" for c in self.inputs if isinstance(c, Categorical)
             ],
             "left out": [f"{name} ({reason})" for name, reason in self.left_out.items()],
         }.items():
             if chosen:
-                lines.append(f"{kind}: {', '.join(chosen)}")
+                lines.append(f"{kind}: {shortened(chosen)}")
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -176,7 +216,7 @@ class Columns(InputColumns):
     left_out : dict of str
         Columns that are not used, and why.
     target : Target
-        The column to predict.
+        The column to predict, or several.
 
     Examples
     --------
@@ -189,6 +229,21 @@ class Columns(InputColumns):
     """
 
     target: Target
+
+    @property
+    def numbers(self) -> set[str]:
+        """The columns whose text is to be read as numbers."""
+        return super().numbers | (set(self.target.names) if self.target.classes is None else set())
+
+    @property
+    def units(self) -> dict[str, str]:
+        """The units of the columns whose numbers have one."""
+        of_targets = dict(zip(self.target.names, self.target.units, strict=False))
+        return super().units | {name: unit for name, unit in of_targets.items() if unit}
+
+    def extra(self, table: Table) -> list[str]:
+        """The columns of a table that the one to learn from had not."""
+        return [name for name in super().extra(table) if name not in self.target.columns]
 
     def describe(self) -> list[str]:
         """What becomes of the columns, a line for each kind."""

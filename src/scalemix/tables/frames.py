@@ -1,14 +1,12 @@
 """Data frames of pandas and polars as tables. Neither library is imported here."""
 
-import datetime
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from scalemix.data.values import is_missing
-from scalemix.tables.reading import Cell, InputError, Table, listing
+from scalemix._text import listing
+from scalemix.tables.table import Cell, InputError, Table
+from scalemix.tables.values import plain
 
 # What errors call a frame, which has no file.
 NAME = Path("X")
@@ -88,20 +86,8 @@ def _cells(column: Any, name: str) -> list[Cell]:
     values: Sequence[Any] = column.to_list()
     cells: list[Cell] = []
     for row, value in enumerate(values):
-        if isinstance(value, np.generic):
-            value = value.item()
-        if is_missing(value):
-            cells.append(None)
-        elif isinstance(value, str | int | float | datetime.date):
-            cells.append(value)
-        elif isinstance(value, datetime.timedelta):
-            cells.append(value.total_seconds())
-        else:
-            # Whatever else calls itself a number, such as a decimal or a fraction.
-            try:
-                cells.append(float(value))
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"{NAME}, row {row}, column {name!r}: {value!r:.60} is no number, text or date."
-                ) from None
+        try:
+            cells.append(plain(value))
+        except TypeError as error:
+            raise InputError(f"{NAME}, row {row}, column {name!r}: {error}") from None
     return cells

@@ -9,8 +9,12 @@ import numpy as np
 from scalemix.data.bins import ramps
 from scalemix.data.input_layout import InputLayout, of_categories, of_numbers
 from scalemix.data.values import is_finite
-from scalemix.tables.cells import numbers, word
-from scalemix.tables.reading import Table
+from scalemix.tables.cells import distinct_of, numbers, word
+from scalemix.tables.dates import FIRST, DateOrder
+from scalemix.tables.table import Table
+
+# Values that go without saying in a file.
+UNSAID = (("spread", None), ("date_order", "ymd"), ("unit", ""))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +36,10 @@ class Numeric:
     gaps: bool = False
     optional_bins: bool = False
     """Whether held-out rows may decide to do without the bins."""
+    date_order: DateOrder = "ymd"
+    """What comes first in dates."""
+    unit: str = ""
+    """The sign that numbers had, such as %."""
     kind: Literal["numeric"] = "numeric"
 
     @property
@@ -47,9 +55,18 @@ class Numeric:
         num_bins = max(len(self.edges) - 1, 0)
         return of_numbers(num_bins, optional=self.optional_bins, gaps=self.gaps)
 
-    def encode(self, table: Table) -> np.ndarray:
-        """The numbers in double precision, as they are: whoever fits to them standardises them."""
-        values = np.array(numbers(table, self.name, dates=self.dates))
+    @property
+    def written(self) -> DateOrder | None:
+        """The order in which dates are written; `None` for numbers."""
+        return self.date_order if self.dates else None
+
+    def read(self, table: Table) -> np.ndarray:
+        """One number a row: the cell, or NaN."""
+        return numbers(table, self.name, dates=self.written)
+
+    def expand(self, values: np.ndarray) -> np.ndarray:
+        """The inputs of what `read` gave, in double precision, as they are: whoever fits to them
+        standardises them."""
         missing = np.isnan(values)
         values = np.where(missing, self.fill, values)
         inputs = values if self.spread is None else (values - self.fill) / self.spread
@@ -84,19 +101,24 @@ class Categorical:
         """What the inputs are."""
         return of_categories(len(self.features))
 
-    def encode(self, table: Table) -> np.ndarray:
-        """One and zeros."""
+    def read(self, table: Table) -> np.ndarray:
+        """One number a row: which input is one, or -1 if none is."""
         # Files from before spell whole numbers in several ways.
         places = {word(category): i for i, category in enumerate(self.categories)}
         num, size = len(places), len(self.features)
         missing, other = num if self.gaps else -1, size - 1 if self.unseen else -1
-        cells = table.column(self.name)
+        cells, codes = distinct_of(table.written(self.name))
         positions = [missing if cell is None else places.get(word(cell), other) for cell in cells]
-        return (np.array(positions)[:, None] == np.arange(size)).astype(float)
+        return np.array(positions, float)[codes]
+
+    def expand(self, values: np.ndarray) -> np.ndarray:
+        """The inputs of what `read` gave: one and zeros."""
+        return (values[:, None] == np.arange(len(self.features))).astype(float)
 
     def unknown(self, table: Table) -> list[str]:
         """The categories of a table that did not occur in training."""
-        present = {word(cell) for cell in table.column(self.name) if cell is not None}
+        cells, codes = distinct_of(table.written(self.name))
+        present = {word(cells[i]) for i in np.unique(codes).tolist() if cells[i] is not None}
         return sorted(present - {word(category) for category in self.categories})
 
 
@@ -106,7 +128,7 @@ def to_json(column: Numeric | Categorical) -> dict[str, Any]:
         name: list(value) if isinstance(value, tuple) else value
         for name, value in dataclasses.asdict(column).items()
         # Files from before there were gaps, unseen words and choices among bins have none of these.
-        if value is not False and (name, value) != ("spread", None)
+        if value is not False and (name, value) not in UNSAID
     }
 
 
@@ -127,7 +149,11 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
             _flag(said, "gaps"),
             _flag(said, "optional_bins"),
         )
-        return Numeric(name, fill, dates, edges, spread, gaps, optional)
+        order = said.get("date_order", "ymd")
+        if order not in FIRST:
+            raise TypeError(f"dates in the order {order!r:.40}")
+        unit = read_text(said.get("unit", ""))
+        return Numeric(name, fill, dates, edges, spread, gaps, optional, order, unit)
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")
     categories = tuple(read_text(category) for category in said["categories"])

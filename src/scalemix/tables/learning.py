@@ -1,17 +1,20 @@
 """What to make of the columns of a training table."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Literal
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from scalemix.data.bins import Bins, check_bins, count_bins, find_edges
+from scalemix._text import listing
+from scalemix.data.bins import Bins, check_bins, count_bins, find_edges, weighted_median
 from scalemix.fitting.settings import Task
-from scalemix.tables.cells import numbers, says_dates, says_numbers, short, word
+from scalemix.tables.cells import exact, numbers, short, whole, word
 from scalemix.tables.columns import Columns, InputColumns
+from scalemix.tables.dates import EXAMPLES, DateOrder, in_words
+from scalemix.tables.facts import ColumnFacts, Kind, differs
 from scalemix.tables.inputs import Categorical, Numeric
-from scalemix.tables.reading import InputError, Table
+from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import learn_target
 
 # Only so many categories have inputs of their own; the rarest ones beyond share one.
@@ -20,31 +23,42 @@ MOST_CATEGORIES = 500
 FEW_CATEGORIES = 30
 # In fewer rows, numbers without gaps may be a coincidence.
 LEAST_NUMBERED = 20
+# How small the probability of a coincidence has to be, as a logarithm.
+SURE = 20.0
+# customer_id, CustomerID, id, row number; but not "paid".
+ID_NAME = re.compile(
+    r"(?:^|[^a-zA-Z])(?i:id|ids|identifier|uuid|guid|key|idx|index|rowid|rownames?|row number)"
+    r"$|[a-z](?:Id|ID|Key|UUID|Index)$"
+)
 
 
 def learn_columns(
     table: Table,
-    target: str,
+    target: str | Sequence[str],
     *,
+    observed: Sequence[str] = (),
     task: Task | None = None,
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
     rows: Iterable[int] | None = None,
     bins: Bins = None,
+    date_order: DateOrder | None = None,
 ) -> Columns:
     """What to make of the columns of a training table.
 
     Numbers and dates become one input each, words one input a category, and one for those that
     were not seen. A column with gaps has one more, which says where they are. A column is left out
-    if it is empty, constant, full of different texts, or numbers the rows.
+    if it is empty, constant, full of different texts, or names or numbers the rows.
 
     Parameters
     ----------
     table : Table
         The table.
-    target : str
-        The column to predict.
+    target : str or sequence of str
+        The column to predict, or several columns of numbers.
+    observed : sequence of str, default=()
+        For each target that is a time, the column that says whether it was observed to the end.
     task : {"regression", "classification"}, optional
         Whether the target is a number or a class. By default its cells say so.
     categorical : sequence of str, default=()
@@ -58,6 +72,9 @@ def learn_columns(
     bins : int or "auto", optional
         Up to how many bins each column of numbers gives as extra inputs. "auto" follows the number
         of rows, and lets the fit decide whether to use them. By default none.
+    date_order : {"dmy", "mdy"}, optional
+        Whether the day or the month comes first in dates such as 03/04/2024, where the cells of a
+        column do not tell. By default such a column is refused.
 
     Returns
     -------
@@ -78,11 +95,19 @@ def learn_columns(
     >>> learn_columns(table, "y").left_out
     {'same': 'the same in every row'}
     """
-    for name in (target, *categorical, *ignore, *use):
+    names = (target,) if isinstance(target, str) else tuple(target)
+    for name in (*names, *observed, *categorical, *ignore, *use):
         table.column(name)
-    learned = learn_target(table, target, task)
+    learned = dataclasses.replace(learn_target(table, names, task), observed=tuple(observed))
     inputs = learn_inputs(
-        table, but=target, categorical=categorical, ignore=ignore, use=use, rows=rows, bins=bins
+        table,
+        but=learned.columns,
+        categorical=categorical,
+        ignore=ignore,
+        use=use,
+        rows=rows,
+        bins=bins,
+        date_order=date_order,
     )
     return Columns(inputs.inputs, inputs.left_out, learned)
 
@@ -90,12 +115,15 @@ def learn_columns(
 def learn_inputs(
     table: Table,
     *,
-    but: str | None = None,
+    but: Sequence[str] = (),
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
     use: Sequence[str] | None = (),
     rows: Iterable[int] | None = None,
     bins: Bins = None,
+    weight: np.ndarray | None = None,
+    facts: Mapping[str, ColumnFacts] | None = None,
+    date_order: DateOrder | None = None,
 ) -> InputColumns:
     """What to make of the columns of a table that are to be predicted from.
 
@@ -103,8 +131,8 @@ def learn_inputs(
     ----------
     table : Table
         The table.
-    but : str, optional
-        The column that is to be predicted, if it is in the table.
+    but : sequence of str, default=()
+        Columns that are to be predicted, if they are in the table, and those that come with them.
     categorical : sequence of str, default=()
         Columns of labels that look like numbers.
     ignore : sequence of str, default=()
@@ -114,6 +142,13 @@ def learn_inputs(
     rows : iterable of int, optional
         The rows that medians, categories and bins are learned from. By default all.
     bins : int or "auto", optional
+        As in `learn_columns`.
+    weight : ndarray, optional
+        How often each row of the table counts for medians, categories and bins.
+    facts : dict of ColumnFacts, optional
+        What is known of the columns of a larger table, of which this one is a sample. Medians, bins
+        and what numbers the rows are found in the sample.
+    date_order : {"dmy", "mdy"}, optional
         As in `learn_columns`.
 
     Returns
@@ -136,77 +171,167 @@ def learn_inputs(
     """
     check_bins(bins)
     categorical = (*table.categorical, *categorical)
-    part = table if rows is None else table.take(rows)
-    names = [name for name in table.columns if name != but and name not in ignore]
-    kinds = {name: _kind(table, name, name in categorical) for name in names}
-    num_bins = count_bins(bins, part.num_rows, sum(kind != "words" for kind in kinds.values()))
-    inputs, left_out = [], dict.fromkeys(ignore, "as asked")
-    for name, kind in kinds.items():
+    weight = _counts(table.num_rows, rows, weight)
+    places = np.flatnonzero(weight)
+    part = table if len(places) == table.num_rows else table.take(places)
+    names = [name for name in table.columns if name not in but and name not in ignore]
+    if facts is None:
+        facts = gather_facts(table, names, categorical, weight)
+    weight = weight[places]
+    inputs: list[Numeric | Categorical] = []
+    left_out = dict.fromkeys(ignore, "as asked")
+    for name in names:
+        kind = facts[name].kind
         if kind == "words":
-            column = _learn_words(part, name, name in categorical)
+            column = _learn_words(facts[name], part, name in categorical)
         else:
-            column = _learn_numbers(table, part, name, kind == "dates", num_bins, bins == "auto")
-        if isinstance(column, Numeric) and use is not None and name not in use:
-            numbered = _numbers_rows(table, column)
-            column = f"it numbers the rows; --use {name} takes it in" if numbered else column
+            column = _learn_numbers(facts[name], part, weight, date_order)
+        # Numbers that differ in late digits alone may number the rows.
+        if use is not None and name not in use and (kind != "words" or not isinstance(column, str)):
+            column = _why_identifier(table, name, kind, name in categorical) or column
         if isinstance(column, str):
             left_out[name] = column
         else:
             inputs.append(column)
+    numeric = [column for column in inputs if isinstance(column, Numeric)]
+    num_bins = count_bins(bins, part.num_rows, len(numeric))
+    if num_bins is not None:
+        binned = {c.name: _with_bins(c, part, num_bins, bins == "auto", weight) for c in numeric}
+        inputs = [binned.get(column.name, column) for column in inputs]
     if not inputs:
         why = "; ".join(f"{name!r}: {why}" for name, why in left_out.items()) or "no other column"
         why = why if len(why) <= 300 else why[:297] + "..."
-        what = "" if but is None else f" {but!r}"
+        what = f" {listing(but)}" if but else ""
         raise InputError(f"{table.path}: nothing to predict{what} from ({why}).")
     return InputColumns(tuple(inputs), left_out)
 
 
-def _numbers_rows(table: Table, column: Numeric) -> bool:
-    """Whether a column holds consecutive whole numbers, each once."""
-    if column.dates or table.num_rows < LEAST_NUMBERED:
-        return False
-    values = np.sort(numbers(table, column.name))
-    return bool(values[0] % 1 == 0 and (np.diff(values) == 1).all())
+def _why_identifier(table: Table, name: str, kind: Kind, said_so: bool) -> str | None:
+    """Why a column that is different in every row is its name or its number, and no measurement.
+
+    The order of the rows makes no difference.
+    """
+    num, cells = table.num_rows, table.column(name)
+    if num < LEAST_NUMBERED or None in cells:
+        return None
+    if kind == "words":
+        names_rows = not said_so and len({word(cell) for cell in table.written(name)}) == num
+        return f"it names the rows; --categorical {name} takes it in" if names_rows else None
+    values = [value for cell in cells if (value := whole(cell)) is not None]
+    if kind == "dates" or len(set(values)) < num:
+        return None
+    # That no two of so many whole numbers within so narrow a range agree is no chance: by chance,
+    # the logarithm of its probability would be about -num^2 / (2 range).
+    reach = max(values) - min(values) + 1
+    if reach == num or num**2 / (2 * reach) > SURE:
+        return f"it numbers the rows; --use {name} takes it in"
+    if ID_NAME.search(name):
+        return f"by its name and its values it numbers the rows; --use {name} takes it in"
+    return None
 
 
-def _kind(table: Table, name: str, as_words: bool) -> Literal["words", "dates", "numbers"]:
-    cells = table.column(name)
-    if as_words:
-        return "words"
-    return "dates" if says_dates(cells) else "numbers" if says_numbers(cells) else "words"
+def _counts(num: int, rows: Iterable[int] | None, weight: np.ndarray | None) -> np.ndarray:
+    """How often each row counts: a row that is not trained on counts for nothing."""
+    counts = np.ones(num)
+    if rows is not None:
+        counts = np.bincount(np.array([*rows], int), minlength=num).astype(float)
+    weighted = counts if weight is None else np.where(weight > 0, counts * weight, 0.0)
+    # If none counts, the fit complains.
+    return weighted if weighted.any() else counts
+
+
+def gather_facts(
+    table: Table, names: Sequence[str], categorical: Sequence[str], weight: np.ndarray
+) -> dict[str, ColumnFacts]:
+    """What is known of the columns of a table, of which each row counts so often."""
+    facts = {name: ColumnFacts(name, as_words=name in categorical) for name in names}
+    for column in facts.values():
+        column.add(table, weight)
+    return facts
 
 
 def _learn_numbers(
-    table: Table, part: Table, name: str, dates: bool, bins: int | None, optional: bool
+    facts: ColumnFacts, part: Table, weight: np.ndarray, said: DateOrder | None
 ) -> Numeric | str:
-    """The column as inputs, or the reason why it cannot be one."""
-    advice = (
-        f" For a column of labels say --categorical {name}, or give it a categorical type in a "
-        f"data frame."
-    )
-    numbers(table, name, dates=dates, advice=advice)
-    values = np.array(numbers(part, name, dates=dates))
-    missing = np.isnan(values)
-    seen = values[~missing]
-    if len(set(seen.tolist())) < 2:
-        return "empty" if not len(seen) else "the same in every row"
-    edges = () if bins is None else find_edges(seen, bins)
-    return Numeric(
-        name, float(np.median(seen)), dates, edges, gaps=bool(missing.any()), optional_bins=optional
+    """The column as an input, or the reason why it cannot be one."""
+    name, order = facts.name, None
+    if facts.kind == "dates":
+        order = facts.date_order(said)
+        if order is None:
+            by_day = facts.values("dmy")
+            if not by_day.low < by_day.high:
+                return "the same in every row" if facts.num_trained else "empty"
+            raise _ask_for_order(part, facts)
+    of = facts.values(order)
+    if of.refusal is not None:
+        raise of.refusal(
+            Remedy(
+                f" For a column of labels say --categorical {name}.",
+                " Give a column of labels a categorical type.",
+            )
+        )
+    if not of.low < of.high:
+        if not facts.num_trained:
+            return "empty"
+        present = {exact(cell) for cell in part.column(name) if cell is not None}
+        same = order is not None or len(present) < 2
+        return "the same in every row" if same else "its numbers differ in too late a digit"
+    values = numbers(part, name, dates=order)
+    seen = ~np.isnan(values)
+    # A sample may have gaps where there is hardly a number.
+    fill = weighted_median(values[seen], weight[seen]) if seen.any() else of.low
+    gaps = facts.num_missing > 0
+    unit = part.text.units.get(name, "")
+    return Numeric(name, fill, order is not None, gaps=gaps, date_order=order or "ymd", unit=unit)
+
+
+def _ask_for_order(table: Table, facts: ColumnFacts) -> InputError:
+    cell, name = facts.open_date or "", facts.name
+    if differs(cell):
+        first, second = "the first", "the second"
+        doubt = f"may be {in_words(cell, 'dmy')} or {in_words(cell, 'mdy')}, and no row tells which"
+    else:
+        first, second = "the day", "the month"
+        doubt = "and all other rows do not tell whether the day or the month comes first"
+    return InputError(
+        f"{table.path}, column {name!r}: {cell!r} {doubt}. ",
+        Remedy(
+            f"Say --date-order dmy for {first}, or --date-order mdy for {second}. "
+            f"--categorical {name} reads it as words, and --ignore {name} does without it.",
+            "Make dates of it, such as by pandas.to_datetime with dayfirst=True or False; or give "
+            "it a categorical type, to read it as words.",
+        ),
     )
 
 
-def _learn_words(part: Table, name: str, said_so: bool) -> Categorical | str:
+def _with_bins(
+    column: Numeric, part: Table, num_bins: int, optional: bool, weight: np.ndarray
+) -> Numeric:
+    """The column with bins, of which held-out rows may do without if they are `optional`."""
+    values = numbers(part, column.name, dates=column.written)
+    seen = ~np.isnan(values)
+    edges = find_edges(values[seen], num_bins, weight[seen])
+    return dataclasses.replace(column, edges=edges, optional_bins=optional)
+
+
+def _learn_words(facts: ColumnFacts, part: Table, said_so: bool) -> Categorical | str:
     """The column as inputs, or the reason why it cannot be one. Who says so means categories."""
-    cells = part.column(name)
-    counts = Counter(word(cell) for cell in cells if cell is not None)
+    name, counts = facts.name, facts.words
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"
-    if not said_so and len(counts) > FEW_CATEGORIES and len(counts) > 0.5 * sum(counts.values()):
+    num_words, num = len(counts), facts.num_trained
+    if facts.some_given_up:
+        # Those of a sample tell whether words repeat.
+        present = [word(cell) for cell in part.written(name) if cell is not None]
+        num_words, num = len(set(present)), len(present)
+    if not said_so and num_words > FEW_CATEGORIES and num_words > 0.5 * num:
         example = next(iter(counts))
         dated = set(example) <= set("0123456789/.-: ")
-        hint = "; dates are read as in 2024-01-31" if dated else ""
+        ways = ", ".join(EXAMPLES.values())
+        hint = f"; dates are read as in {ways}, one way in a column" if dated else ""
         return f"text that is different in most rows, such as {short(example)}{hint}"
-    categories = tuple(sorted(w for w, _ in counts.most_common(MOST_CATEGORIES)))
-    gaps = any(cell is None for cell in cells)
-    return Categorical(name, categories, gaps=gaps, unseen=True)
+    # Of words that are equally frequent, the first in the alphabet: their order in the table and
+    # where it was cut make no difference.
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CATEGORIES]
+    categories = tuple(sorted(w for w, _ in ranked))
+    return Categorical(name, categories, gaps=facts.num_missing > 0, unseen=True)

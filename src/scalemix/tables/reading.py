@@ -1,117 +1,73 @@
-"""CSV and Parquet files as columns of cells, with the place of each row in its file.
+"""Tables from files, databases and streams, whatever they are written in."""
 
-CSV is read with the standard library, which knows the line that a row stands on: whoever is told of
-a bad value has to find it.
-"""
-
-import csv
+import bz2
 import dataclasses
-import datetime
-import difflib
+import gzip
 import hashlib
 import io
-import math
+import lzma
+import sys
+import zlib
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, cast
 
-SEPARATORS = (",", ";", "\t", "|")
-# What people and programs write where there is no value. Spelling counts, case does not.
-MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "nil", "-", "?", "#n/a", "<na>"})
-# Cells can be long texts, though the standard library expects none above 131,072 characters.
-LONGEST_CELL = 2**24
+from scalemix._text import listing
+from scalemix.tables.addresses import parse_address
+from scalemix.tables.number_formats import Known
+from scalemix.tables.settling import known_after, settle_columns
+from scalemix.tables.table import UNSAID, Cell, InputError, Table, TextFormat, headerless
+from scalemix.tables.text_files import decode, find_separator, rows_of
+from scalemix.tables.typed_files import (
+    DUCKDB,
+    DUCKDB_AT,
+    SQLITE,
+    Read,
+    read_database,
+    read_excel,
+    read_parquet,
+)
+from scalemix.tables.values import clean
 
-
-Cell = str | int | float | bool | datetime.date | None
-"""Text, or a value with a type of its own; `None` where a value is missing."""
-
-
-class InputError(ValueError):
-    """Something is wrong with what a user gave: one line that says what, and where.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from scalemix.tables import InputError, read_table
-    >>> try:
-    ...     read_table(Path("nowhere.csv"))
-    ... except InputError as error:
-    ...     print(error)
-    nowhere.csv: there is no such file.
-    """
-
-
-@dataclasses.dataclass(frozen=True)
-class Table:
-    """Named columns, and where each row stands in its file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    columns : dict of list
-        The cells of each column by name: text from a CSV file, typed values from a Parquet file,
-        and `None` where a value is missing.
-    places : list of str
-        Where each row stands, as a person would count it: "line 2".
-    digest : str
-        The digest of the file's bytes, by which two tables are known to be the same.
-    remarks : tuple of str, default=()
-        What was left out in reading.
-    categorical : tuple of str, default=()
-        Columns whose type says that they are categories, whatever their values are.
-
-    Examples
-    --------
-    >>> from pathlib import Path
-    >>> from scalemix.tables import Table
-    >>> table = Table(Path("a.csv"), {"a": ["1", None]}, ["line 2", "line 3"], "")
-    >>> table.num_rows, table.take([1]).places
-    (2, ['line 3'])
-    """
-
-    path: Path
-    columns: dict[str, list[Cell]]
-    places: list[str]
-    digest: str
-    remarks: tuple[str, ...] = ()
-    categorical: tuple[str, ...] = ()
-
-    @property
-    def num_rows(self) -> int:
-        """How many rows there are."""
-        return len(self.places)
-
-    def column(self, name: str) -> list[Cell]:
-        """The cells of one column, or an `InputError` that names the columns there are."""
-        if name not in self.columns:
-            near = difflib.get_close_matches(name, self.columns, n=1)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise InputError(
-                f"{self.path}: there is no column {name!r}. {hint}"
-                f"There are: {listing(self.columns)}."
-            )
-        return self.columns[name]
-
-    def error(self, row: int, column: str, problem: str) -> InputError:
-        """An error about one cell."""
-        return InputError(f"{self.path}, {self.places[row]}, column {column!r}: {problem}")
-
-    def take(self, rows: Any) -> "Table":
-        """These rows alone."""
-        rows = [int(row) for row in rows]
-        columns = {name: [cells[i] for i in rows] for name, cells in self.columns.items()}
-        return dataclasses.replace(self, columns=columns, places=[self.places[i] for i in rows])
+STANDARD_INPUT = Path("standard input")
+GZIP, ZIP, OLD_EXCEL, PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"PAR1"
+PACKED: dict[bytes, Callable[[bytes], bytes]] = {
+    GZIP: gzip.decompress,
+    b"BZh": bz2.decompress,
+    b"\xfd7zXZ": lzma.decompress,
+}
+# What of a stream is looked at before its first row is read.
+HEAD = 2**16
 
 
-def read_table(path: Path) -> Table:
-    """The table in a CSV or Parquet file.
+def read_table(
+    source: str | Path,
+    said: TextFormat | None = None,
+    expected: TextFormat | None = None,
+    *,
+    numbers: Collection[str] | None = None,
+    words: Collection[str] = (),
+) -> Table:
+    """The table in a file, in a database, or on standard input.
 
     Parameters
     ----------
-    path : Path
-        A Parquet file, or a CSV file in UTF-8 with a header, whose separator is a comma, a
-        semicolon, a tab or a bar.
+    source : str or Path
+        Text with a header, whose cells are separated by commas, semicolons, tabs or bars, packed by
+        gzip or not; a Parquet file; an Excel file, as `book.xlsx` or `book.xlsx::sheet`; a table of
+        SQLite or DuckDB, as `shop.db::orders` or `sqlite:///shop.db?table=orders`; or `-`, standard
+        input.
+    said : TextFormat, optional
+        How its text is to be read. By default that is found.
+    expected : TextFormat, optional
+        How its text is to be read where it does not tell by itself.
+    numbers : collection of str, optional
+        The columns that hold numbers; all others are left as they are. By default the cells say
+        which they are.
+    words : collection of str, default=()
+        Columns that are left as they are, though their cells may look like numbers.
 
     Returns
     -------
@@ -128,121 +84,197 @@ def read_table(path: Path) -> Table:
     >>> import pathlib, tempfile
     >>> from scalemix.tables import read_table
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.csv"
-    >>> _ = path.write_text("size;town\\n1.5;Ulm\\n;Bonn\\n")
+    >>> _ = path.write_text("size;town\\n1,5;Ulm\\n;Bonn\\n")
     >>> read_table(path).columns
     {'size': ['1.5', None], 'town': ['Ulm', 'Bonn']}
     """
+    address = parse_address(source)
+    expected = expected or UNSAID
+    said = _with_marks(said or UNSAID, expected)
+    # Without columns of numbers there is no model that knows of units.
+    units = None if numbers is None else expected.units
+    known = Known(expected.decimals, expected.decimal, numbers, words, units=units)
+    path = STANDARD_INPUT if address.is_stdin else address.path
     try:
-        content = path.read_bytes()
+        if address.is_stdin:
+            content = sys.stdin.buffer.read()
+        else:
+            kind = _database(path)
+            if kind is not None:
+                read = read_database(path, address.table, duckdb=kind == DUCKDB)
+                return _table(path, read, _digest_of(read), UNSAID, said, known)
+            content = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file.") from None
     except OSError as error:
         raise InputError(f"{path}: it cannot be read ({error.strerror}).") from None
+    content = _unpacked(path, content)
     if not content.strip():
         raise InputError(f"{path}: the file is empty.")
-    if content.startswith(b"PAR1") or path.suffix.lower() in (".parquet", ".pq"):
-        header, cells, places = _read_parquet(path, content)
+    text, digest, earlier = UNSAID, hashlib.sha256(content).hexdigest(), ()
+    if content.startswith(ZIP):
+        read = read_excel(path, content, address.table)
+        # A book is more than its sheet, and the sheet may be named or not.
+        digest, earlier = _digest_of(read), _earlier_digests(content, read.table)
+    elif address.table is not None:
+        raise InputError(
+            f"{path}: it is neither a database nor an Excel file, and holds no table "
+            f"{address.table!r}. Leave out ::{address.table}"
+        )
+    elif content.startswith(PARQUET) or path.suffix.lower() in (".parquet", ".pq"):
+        read = read_parquet(path, content)
+    elif content.startswith(OLD_EXCEL):
+        raise InputError(f"{path}: it is an old Excel file. Save the table as .xlsx or CSV.")
     else:
-        header, cells, places = _read_csv(path, content)
-    repeated = [name for name, count in Counter(header).items() if count > 1 and name]
-    if repeated:
-        raise InputError(f"{path}: there are two columns with the name {repeated[0]!r}.")
-    if not places:
+        read, text = _read_text(path, content, said, expected)
+    table = _table(path, read, digest, text, said, known)
+    return dataclasses.replace(table, earlier_digests=earlier)
+
+
+def _digest_of(read: Read) -> str:
+    return hashlib.sha256(repr((read.header, read.cells)).encode()).hexdigest()
+
+
+def _earlier_digests(content: bytes, sheet: str) -> tuple[str, ...]:
+    """What versions before took for the digest of a sheet: by whether it was named."""
+    return tuple(hashlib.sha256(content + name.encode()).hexdigest() for name in ("", sheet))
+
+
+def read_chunks(
+    stream: IO[bytes],
+    said: TextFormat,
+    expected: TextFormat,
+    *,
+    num_rows: int,
+    numbers: Collection[str] | None = None,
+) -> Iterator[Table]:
+    """The table of text that comes by a stream, so many rows at a time.
+
+    What the beginning tells of how it is written holds for the rest: a column has one decimal mark,
+    that of the first rows which tell it.
+    """
+    path, said = STANDARD_INPUT, _with_marks(said, expected)
+    head = stream.read(HEAD)
+    stream = io.BufferedReader(_Rejoined(head, stream))
+    if head.startswith(GZIP):
+        stream = cast(IO[bytes], gzip.GzipFile(fileobj=stream))
+        try:
+            head = stream.read(HEAD)
+        except (EOFError, zlib.error) as error:
+            raise InputError(f"{path}: it breaks off ({error}).") from None
+        stream = io.BufferedReader(_Rejoined(head, stream))
+    if head.startswith((PARQUET, ZIP, SQLITE)):
+        raise InputError(
+            f"{path}: it is no text. Only CSV comes row by row; name the file instead."
+        )
+    if not head.strip():
+        raise InputError(f"{path}: it is empty.")
+    decoded = decode(
+        path, head, said=said.encoding, expected=expected.encoding, whole=len(head) < HEAD
+    )
+    separator = said.separator or find_separator(path, decoded.text)
+    lines = io.TextIOWrapper(stream, encoding=decoded.encoding, newline="")
+    header, rows = rows_of(path, lines, separator)
+    text, remarks, some = TextFormat(decoded.encoding, separator), decoded.remarks, False
+    known = Known(expected.decimals, expected.decimal, numbers, units=expected.units)
+    while chunk := list(islice(rows, num_rows)):
+        table = _table(path, _cleaned(header, chunk, remarks), "", text, said, known)
+        known = known_after(known, table)
+        remarks, some = (), True
+        yield table
+    if not some:
         raise InputError(f"{path}: it has a header and no rows.")
-    columns = {name: column for name, column in zip(header, cells, strict=True) if name}
-    remarks = [
-        f"column {i + 1} has no name, and is left out" for i, name in enumerate(header) if not name
-    ]
-    if not columns:
-        raise InputError(f"{path}: none of its columns has a name.")
-    digest = hashlib.sha256(content).hexdigest()
-    return Table(path, columns, places, digest, tuple(remarks))
 
 
-Read = tuple[list[str], list[list[Cell]], list[str]]
-"""The names of the columns, their cells, and the places of the rows."""
+def _with_marks(said: TextFormat, expected: TextFormat) -> TextFormat:
+    """What was said, with the marks of gaps that the table of a model had."""
+    return said._replace(missing=tuple(dict.fromkeys((*expected.missing, *said.missing))))
 
 
-def _read_csv(path: Path, content: bytes) -> Read:
-    if content.startswith(b"PK\x03\x04"):
-        raise InputError(f"{path}: it is a spreadsheet or a zip file. Save the table as CSV.")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise InputError(f"{path}, line {line}: it is not a CSV file in UTF-8.") from None
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
-        raise InputError(f"{path}, line {line}: it is not a CSV file, for it holds a zero byte.")
-    if not text.strip():
+class _Rejoined(io.RawIOBase):
+    """A stream, together with what was already read of it."""
+
+    def __init__(self, head: bytes, rest: IO[bytes]):
+        self._parts: list[IO[bytes]] = [io.BytesIO(head), rest]
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
+        while self._parts:
+            # What there is now, so that no more is waited for than the rows need.
+            part = self._parts[0]
+            read = getattr(part, "read1", part.read)(len(buffer))
+            if read:
+                buffer[: len(read)] = read
+                return len(read)
+            self._parts.pop(0)
+        return 0
+
+
+def _database(path: Path) -> bytes | None:
+    """Which kind of database a file is, if any."""
+    with path.open("rb") as file:
+        start = file.read(len(SQLITE))
+    if start == SQLITE:
+        return SQLITE
+    return DUCKDB if start[DUCKDB_AT:].startswith(DUCKDB) else None
+
+
+def _unpacked(path: Path, content: bytes) -> bytes:
+    for mark, unpack in PACKED.items():
+        if content.startswith(mark):
+            try:
+                return unpack(content)
+            except (OSError, EOFError, ValueError, lzma.LZMAError) as error:
+                raise InputError(f"{path}: it cannot be unpacked ({error}).") from None
+    return content
+
+
+def _read_text(
+    path: Path, content: bytes, said: TextFormat, expected: TextFormat
+) -> tuple[Read, TextFormat]:
+    decoded = decode(path, content, said=said.encoding, expected=expected.encoding)
+    if not decoded.text.strip():
         # Nothing but a byte-order mark, or blanks of other alphabets.
         raise InputError(f"{path}: the file is empty.")
-    first = next(line for line in text.splitlines() if line.strip())
-    # Of a header without any of them all are as good.
-    separator = max(SEPARATORS, key=first.count)
-    csv.field_size_limit(LONGEST_CELL)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    header: list[str] | None = None
-    rows: list[list[Cell]] = []
-    places = []
-    line = 0
-    try:
-        for row in reader:
-            # A quoted cell may go over several lines: a row stands where it begins.
-            line, end = line + 1, reader.line_num
-            if row and header is None:
-                header = [name.strip() for name in row]
-            elif row and header is not None:
-                if len(row) != len(header):
-                    raise InputError(
-                        f"{path}, line {line}: it has {len(row)} values, and the header "
-                        f"{len(header)} columns, separated by {separator!r}."
-                    )
-                rows.append([_clean(cell) for cell in row])
-                places.append(f"line {line}")
-            line = end
-    except csv.Error as error:
-        raise InputError(f"{path}, line {line + 1}: it is not a CSV file ({error}).") from None
-    assert header is not None
-    return header, [list(column) for column in zip(*rows, strict=True)], places
+    separator = said.separator or find_separator(path, decoded.text)
+    header, rows = rows_of(path, io.StringIO(decoded.text, newline=""), separator)
+    read = _cleaned(header, list(rows), decoded.remarks)
+    return read, TextFormat(decoded.encoding, separator)
 
 
-def _clean(cell: str) -> str | None:
-    cell = cell.strip()
-    return None if cell.lower() in MISSING else cell
+def _cleaned(
+    header: list[str], rows: list[tuple[str, list[str]]], remarks: tuple[str, ...]
+) -> Read:
+    cells: list[list[Cell]] = [[clean(row[i]) for _, row in rows] for i in range(len(header))]
+    return Read(header, cells, [place for place, _ in rows], remarks)
 
 
-def _read_parquet(path: Path, content: bytes) -> Read:
-    try:
-        from pyarrow import ArrowException, BufferReader, parquet
-    except ImportError:
-        raise InputError(
-            f"{path}: Parquet files need pyarrow, which is not installed: pip install pyarrow"
-        ) from None
-    try:
-        table = parquet.read_table(BufferReader(content))
-        # The row labels of a data frame are no column of its table.
-        header = [
-            "" if name.startswith("__index_level_") else name.strip() for name in table.column_names
-        ]
-        cells = [[_typed(value) for value in column.to_pylist()] for column in table.columns]
-    except (ArrowException, OSError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
-        raise InputError(f"{path}: it is not a Parquet file ({reason})") from None
-    return header, cells, [f"row {i + 1}" for i in range(table.num_rows)]
-
-
-def _typed(value: Any) -> Cell:
-    """A value of a Parquet file as a cell: plain types stay, and others become text."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, int | float | datetime.date):
-        return value
-    return _clean(str(value))
-
-
-def listing(names: Any, most: int = 12) -> str:
-    """Names for a sentence, not too many of them."""
-    names = list(names)
-    text = ", ".join(repr(name) for name in names[:most])
-    return text if len(names) <= most else f"{text} and {len(names) - most} more"
+def _table(
+    path: Path, read: Read, digest: str, text: TextFormat, said: TextFormat, known: Known
+) -> Table:
+    """The table of what was read, with its numbers as Python writes them."""
+    repeated = [name for name, count in Counter(read.header).items() if count > 1 and name]
+    if repeated:
+        raise InputError(f"{path}: there are two columns with the name {repeated[0]!r}.")
+    if not read.places:
+        raise InputError(f"{path}: it has a header and no rows.")
+    columns = {name: column for name, column in zip(read.header, read.cells, strict=True) if name}
+    if not columns:
+        raise InputError(f"{path}: none of its columns has a name.")
+    unnamed = [
+        f"column {i + 1} has no name, and is left out"
+        for i, name in enumerate(read.header)
+        if not name
+    ]
+    settled = settle_columns(
+        path, columns, places=read.places, said=said, known=known, text=text
+    )  # fmt: skip
+    odd = headerless(columns)
+    named = (f"columns {listing(columns)}.{odd}",) if odd else ()
+    remarks = (*read.remarks, *unnamed, *named, *settled.remarks)
+    return Table(
+        path, settled.columns, read.places, digest, remarks, categorical=read.categorical,
+        text=settled.text, as_written=settled.as_written, unmarked=settled.unmarked,
+    )  # fmt: skip

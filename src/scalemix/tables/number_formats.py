@@ -1,0 +1,377 @@
+"""Numbers as people write them: 1,234.5 and 1.234,5 and 1 234,5.
+
+Whether a comma stands before decimals or between thousands shows wherever a number could not be
+written the other way: 3,5 has a decimal comma, and 1,234.5 has none. 1,234 alone could be either;
+then the table that a model was fitted to tells, or other columns, or the user. Every column has a
+mark of its own, for programs write some columns and people others.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from scalemix._text import listing, shortened
+from scalemix.tables.arrow_cells import texts_of
+from scalemix.tables.table import Cell, InputError
+from scalemix.tables.units import PARTS_OF_ONE, SPACES, WithUnit, find_unit, split
+
+# A column with this share of numbers was meant to hold numbers, and other text in it is a mistake.
+MOSTLY = 0.8
+POINT, COMMA = ".", ","
+WORDS = {POINT: "point", COMMA: "comma"}
+# What may stand between thousands, by the mark before the decimals.
+BETWEEN = {POINT: f",'\u2019{SPACES}", COMMA: f".'\u2019{SPACES}"}
+MARKED = re.compile(f"[,'\u2019{SPACES}]")
+
+
+def _pattern(decimal: str) -> re.Pattern[str]:
+    mark = re.escape(decimal)
+    # Nobody writes 0,123 for 123.
+    grouped = rf"[1-9]\d{{0,2}}(?P<between>[{BETWEEN[decimal]}])\d{{3}}(?:(?P=between)\d{{3}})*"
+    return re.compile(rf"[+-]?(?:(?:{grouped}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?")
+
+
+PATTERNS = {decimal: _pattern(decimal) for decimal in BETWEEN}
+
+
+class Settled(NamedTuple):
+    """Columns whose numbers are written as Python does, and what they were written like before."""
+
+    columns: dict[str, list[Cell]]
+    """Those that changed."""
+    decimal: str | None
+    """The mark before decimals, where all columns that tell it agree."""
+    decimals: dict[str, str]
+    """The mark of each column in which it matters."""
+    units: dict[str, str]
+    """The sign of the unit of each column that has one."""
+    remarks: tuple[str, ...]
+
+
+class Known(NamedTuple):
+    """What is known of the columns of numbers before their cells are looked at."""
+
+    decimals: Mapping[str, str] = {}
+    """The mark that a column had in the table of a model."""
+    decimal: str | None = None
+    """The mark of other columns there."""
+    numbers: Collection[str] | None = None
+    """The columns of numbers; others are text. By default the cells say which they are."""
+    words: Collection[str] = ()
+    """Columns that are left as they are, whatever their cells look like."""
+    fixed: Mapping[str, str] = {}
+    """The marks that columns had in earlier rows of the same table."""
+    signed: Mapping[str, bool] = {}
+    """Whether columns in percent had the sign in earlier rows of the same table."""
+    units: Mapping[str, str] | None = None
+    """The units of columns in the table of a model; `None` if there is no model yet."""
+
+    def expects(self, name: str) -> str | None:
+        """The mark that a column has if it is written as in the table of the model."""
+        return self.decimals.get(name, self.decimal)
+
+    def is_sure(self, name: str) -> bool:
+        """Whether a column is known to hold numbers."""
+        return name in (self.numbers or ())
+
+
+class _Look(NamedTuple):
+    """How many cells of a column of numbers are written in which way."""
+
+    by_point: int
+    """Cells that can only have a decimal point."""
+    by_comma: int
+    tells: bool
+    """Whether one of them has decimals. 192.168.100.101 has none, and tells nothing of others."""
+    open: str | None
+    """A cell that is another number with a decimal comma than with a decimal point."""
+    marked: bool
+    """Whether any cell has a mark besides a decimal point."""
+
+    @property
+    def decimal(self) -> str | None:
+        if not self.by_point and not self.by_comma:
+            return None
+        # Cells that contradict each other do not tell what a third one means.
+        if self.by_point and self.by_comma and self.open is not None:
+            return None
+        return COMMA if self.by_comma > self.by_point else POINT
+
+
+def settle(
+    path: Path,
+    columns: Mapping[str, Sequence[Cell]],
+    *,
+    places: Sequence[str],
+    said: str | None = None,
+    known: Known | None = None,
+    separator: str | None = None,
+) -> Settled:
+    """The columns, with numbers written as Python writes them; or an `InputError`.
+
+    Each column has a decimal mark of its own. Its cells tell it; where they do not, what is `known`
+    of it or the other columns. The one that was `said` holds for all.
+    """
+    known = Known() if known is None else known
+    considered = [
+        name
+        for name in columns
+        if (known.numbers is None or name in known.numbers) and name not in known.words
+    ]
+    with_units, on_units = _settle_units(
+        path, {name: columns[name] for name in considered}, places, known
+    )
+    bare = {name: found.cells for name, found in with_units.items()}
+    columns = {**columns, **bare}
+    looks = {
+        name: look
+        for name in considered
+        if (look := _look(columns[name], sure=known.is_sure(name))) is not None
+    }
+    told = {name: look.decimal for name, look in looks.items() if look.tells and look.decimal}
+    told |= known.fixed
+    changed: dict[str, list[Cell]] = dict(bare)
+    decimals: dict[str, str] = {}
+    examples: dict[str, dict[str, str]] = {}
+    for name, look in looks.items():
+        decimal = said or _decide(name, look, told, known, separator)
+        if decimal is None:
+            raise InputError(_ask(path, name, look))
+        if look.open is not None or look.decimal is not None:
+            decimals[name] = decimal
+        if said is None and (known.is_sure(name) or name in known.fixed):
+            _refuse_other(path, name, columns[name], places, decimal)
+        if decimal == POINT and not look.marked:
+            continue
+        cells = [_plain(cell, decimal) for cell in columns[name]]
+        pairs = zip(columns[name], cells, strict=True)
+        example = next(((str(old), str(new)) for old, new in pairs if old != new), None)
+        if example is not None:
+            changed[name] = cells
+            examples.setdefault(decimal, {})[name] = "{} is {}".format(*example)
+    marks = set(told.values())
+    common = said or (marks.pop() if len(marks) == 1 else None)
+    units = {name: found.unit for name, found in with_units.items()}
+    return Settled(changed, common, decimals, units, (*on_units, *_remarks(examples)))
+
+
+def _settle_units(
+    path: Path, columns: Mapping[str, Sequence[Cell]], places: Sequence[str], known: Known
+) -> tuple[dict[str, WithUnit], list[str]]:
+    """Columns of numbers without the signs of their units, and remarks; or an `InputError`."""
+    found, remarks = {}, []
+    for name, cells in columns.items():
+        one = find_unit(cells)
+        if one is not None and (known.is_sure(name) or _has_numbers(one.cells)):
+            found[name] = one
+            remarks += _on_bare(path, name, one, cells, places)
+        if known.units is None:
+            continue
+        expected, unit = known.units.get(name, ""), "" if one is None else one.unit
+        if one is not None and unit != expected:
+            had = f"had {expected} there" if expected else "had numbers without a unit there"
+            raise InputError(
+                f"{path}, column {name!r}: {one.example[0]!r} is in {unit}, and the table that the "
+                f"model was fitted to {had}. Write the column in the same way."
+            )
+        if expected and not unit and any(cell is not None for cell in cells):
+            remarks.append(f"{name!r}: numbers without a unit, taken to be in {expected}")
+    if found and known.units is None:
+        said = [f"{name!r} in {one.unit}" for name, one in found.items()]
+        old, new = next(iter(found.values())).example
+        remarks.append(f"numbers with a unit: {shortened(said)}, where {old} is {new}")
+    return found, remarks
+
+
+def _on_bare(
+    path: Path, name: str, one: WithUnit, cells: Sequence[Cell], places: Sequence[str]
+) -> list[str]:
+    """A remark on numbers without the unit that others of their column have.
+
+    Where the unit is a part of one, such as %, they may be a hundred times too small: `InputError`.
+    """
+    for place, was, now in zip(places, cells, one.cells, strict=True):
+        bare = _is_number(was) if was == now else False
+        # Nothing is nothing in every unit.
+        if not bare or was in (0, "0"):
+            continue
+        if one.unit in PARTS_OF_ONE:
+            raise InputError(
+                f"{path}, {place}, column {name!r}: {was!r:.40} has no {one.unit}, and other rows "
+                f"such as {one.example[0]!r} have it. Write them alike: 12% is not 0.12."
+            )
+        return [f"{name!r}: some numbers without a unit, such as {was}, taken to be in {one.unit}"]
+    return []
+
+
+def _is_number(cell: Cell) -> bool:
+    """Whether a cell is a number, or text that is one."""
+    if isinstance(cell, str):
+        return any(_ways(cell))
+    return isinstance(cell, int | float) and not isinstance(cell, bool)
+
+
+def _has_numbers(cells: Iterable[Cell]) -> bool:
+    """Whether a column is meant to hold numbers, however they are written."""
+    texts = texts_of(cells)
+    return sum(any(_ways(cell)) for cell in texts) >= MOSTLY * len(texts)
+
+
+def _decide(
+    name: str, look: _Look, told: Mapping[str, str], known: Known, separator: str | None
+) -> str | None:
+    """The decimal mark of a column; `None` if any would be a guess."""
+    own = known.fixed.get(name, look.decimal)
+    if own is not None:
+        return own
+    if look.open is None:
+        return POINT
+    if look.by_point and look.by_comma:
+        # Any mark will do for a column of numbers, for some row will be refused.
+        return known.expects(name) or POINT if known.is_sure(name) else None
+    # Who separates cells by commas has decimal points.
+    if separator == COMMA and POINT in look.open:
+        return POINT
+    marks = set(told.values())
+    expected = known.expects(name)
+    if expected is not None:
+        others = {other: known.expects(other) for other in told}
+        if all(others[other] in (None, mark) for other, mark in told.items()):
+            return expected
+        # The table is written in another way than that of the model: in which, is plain only if
+        # all columns are written alike in both.
+        alike = len({known.decimal or expected, *known.decimals.values()}) == 1
+        return marks.pop() if alike and len(marks) == 1 else None
+    if len(marks) == 1:
+        (mark,) = marks
+        return None if separator == mark else mark
+    # Who separates cells by semicolons has a reason to.
+    if separator == COMMA:
+        return POINT
+    return POINT if POINT in look.open and separator != ";" and not marks else None
+
+
+def _refuse_other(
+    path: Path, name: str, cells: Sequence[Cell], places: Sequence[str], decimal: str
+) -> None:
+    """Raise `InputError` if a number can only have the other mark."""
+    other = COMMA if decimal == POINT else POINT
+    for place, cell in zip(places, cells, strict=True):
+        if not isinstance(cell, str) or PATTERNS[decimal].fullmatch(cell):
+            continue
+        if PATTERNS[other].fullmatch(cell):
+            raise InputError(
+                f"{path}, {place}, column {name!r}: {cell!r:.40} has a decimal {WORDS[other]}, and "
+                f"other rows of the column a decimal {WORDS[decimal]}. Write them alike, or say "
+                f"--decimal {other}"
+            )
+
+
+def _look(cells: Iterable[Cell], *, sure: bool) -> _Look | None:
+    """How the numbers of a column are written; `None` if it holds few of them."""
+    texts = texts_of(cells)
+    together = "\n".join(texts)
+    least = 0 if sure else MOSTLY * len(texts)
+    if MARKED.search(together) is None:
+        # Most columns are like this, so that it should not take long.
+        return _look_at_points(texts, least) if POINT in together else None
+    ways = [_ways(cell) for cell in texts]
+    if sum(map(any, ways)) < least:
+        return None
+    both = list(zip(texts, ways, strict=True))
+    either = (cell for cell, way in both if all(way))
+    return _Look(
+        by_point=ways.count((True, False)),
+        by_comma=ways.count((False, True)),
+        tells=any((POINT if way[0] else COMMA) in cell for cell, way in both if sum(way) == 1),
+        open=next((cell for cell in either if POINT in cell or COMMA in cell), None),
+        marked=True,
+    )
+
+
+def _look_at_points(texts: list[str], least: float) -> _Look | None:
+    """The same for a column in which there are points and no other marks."""
+    if sum(map(_is_plain, texts)) < least:
+        return None
+    either = None
+    for cell in texts:
+        ways = _ways(cell) if POINT in cell else (False, False)
+        if ways == (True, False):
+            return _Look(by_point=1, by_comma=0, tells=True, open=either, marked=False)
+        # As in 1.234.567.
+        if ways == (False, True):
+            return _Look(by_point=0, by_comma=1, tells=False, open=either, marked=False)
+        either = either or (cell if all(ways) else None)
+    return _Look(by_point=0, by_comma=0, tells=False, open=either, marked=False)
+
+
+def _ways(cell: str) -> tuple[bool, bool]:
+    """Whether a cell is a number with a decimal point, and whether it is one with a comma."""
+    return (
+        PATTERNS[POINT].fullmatch(cell) is not None, PATTERNS[COMMA].fullmatch(cell) is not None
+    )  # fmt: skip
+
+
+def is_open(cell: str) -> bool:
+    """Whether a cell is one number with a decimal point and another with a decimal comma."""
+    return (POINT in cell or COMMA in cell) and all(_ways(cell))
+
+
+def read_number(said: str, decimal: str | None, unit: str) -> float | None:
+    """A number by itself, as it would stand in a column with this decimal mark and unit.
+
+    `None` if it has another unit, is no number, or may be several: where no comma stands before
+    decimals, 3,5 may be 3 and 5, and where no mark is known, so may 1,200.
+    """
+    said = said.strip()
+    found = split(said)
+    if found is not None:
+        sign, said = found
+        if sign != unit:
+            return None
+    if is_open(said):
+        marks = [decimal or POINT] if decimal or COMMA not in said else []
+    else:
+        marks = [COMMA, POINT] if decimal == COMMA else [POINT]
+    of = next((mark for mark in marks if PATTERNS[mark].fullmatch(said)), None)
+    return None if of is None else float(str(_plain(said, of)))
+
+
+def _is_plain(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return PATTERNS[COMMA].fullmatch(cell) is not None
+    return True
+
+
+def _plain(cell: Cell, decimal: str) -> Cell:
+    """The number as Python writes it, or the cell as it is."""
+    if not isinstance(cell, str):
+        return cell
+    found = PATTERNS[decimal].fullmatch(cell)
+    if found is None:
+        return cell
+    if found["between"] is not None:
+        cell = cell.replace(found["between"], "")
+    return cell.replace(decimal, POINT)
+
+
+def _remarks(examples: dict[str, dict[str, str]]) -> Iterable[str]:
+    for decimal, of in examples.items():
+        how = "with a decimal comma" if decimal == COMMA else "with marks between thousands"
+        other = POINT if decimal == COMMA else COMMA
+        yield (
+            f"numbers {how}: {listing(of)}, where {next(iter(of.values()))}; --decimal {other} "
+            f"reads them the other way"
+        )
+
+
+def _ask(path: Path, name: str, look: _Look) -> str:
+    ways = {mark: _plain(look.open, mark) for mark in (POINT, COMMA)}
+    return (
+        f"{path}, column {name!r}: {look.open!r} may be {ways[POINT]} or {ways[COMMA]}. Say "
+        f"--decimal . for the first, or --decimal , for the second. `scalemix fit` reads a column "
+        f"as text with --categorical {name}, and does without it with --ignore {name}."
+    )

@@ -1,0 +1,57 @@
+"""Numbers come back from whatever they were written as."""
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalemix.tables.number_formats import Known, settle
+
+STYLES = [
+    (".", ""), (".", ","), (".", "'"), (".", " "), (",", ""), (",", "."), (",", "\u202f"),
+    (",", "'"),
+]  # fmt: skip
+NUMBERS = st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=9)
+
+
+def written(value: float, digits: int, decimal: str, between: str) -> str:
+    whole, _, rest = f"{value:,.{digits}f}".partition(".")
+    return whole.replace(",", between) + (decimal + rest if rest else "")
+
+
+def settled_of(cells, **how):
+    places = [f"line {row + 2}" for row in range(len(cells))]
+    return settle(Path("d.csv"), {"a": cells}, places=places, **how)
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(NUMBERS, st.sampled_from(STYLES), st.sampled_from([1, 2, 4]), st.sampled_from(";\t"))
+def test_numbers_with_decimals_are_read_back(values, style, digits, separator):
+    """One, two or four decimals cannot be thousands."""
+    cells = [written(value, digits, *style) for value in values]
+    settled = settled_of([*cells, None], separator=separator)
+    *read, gap = settled.columns.get("a", [*cells, None])
+    assert gap is None
+    assert [float(cell) for cell in read] == [float(f"{value:.{digits}f}") for value in values]
+    assert settled.decimal == style[0]
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(NUMBERS, st.sampled_from(STYLES), st.integers(0, 3))
+def test_whatever_is_written_is_read_back_by_who_knows_how(values, style, digits):
+    cells = [written(value, digits, *style) for value in values]
+    for how in ({"said": style[0]}, {"known": Known(decimal=style[0])}):
+        read = settled_of(cells, separator=";", **how).columns.get("a", cells)
+        assert [float(cell) for cell in read] == [float(f"{value:.{digits}f}") for value in values]
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.lists(st.text("ab1.,;- '", max_size=6), min_size=1, max_size=9))
+def test_what_is_no_number_stays_as_it_is(cells):
+    """Whatever the cells are, words among them are not touched."""
+    read = settled_of(cells, said=",").columns.get("a", cells)
+    for before, after in zip(cells, read, strict=True):
+        if before != after:
+            float(after)
+        if any(sign in before for sign in "ab;"):
+            assert after == before

@@ -1,0 +1,121 @@
+"""Numbers with a sign of their unit."""
+
+import io
+
+import numpy as np
+import pytest
+
+from scalemix.tables import Columns, InputError, TextFormat, learn_columns, read_table
+from scalemix.tables.reading import read_chunks
+
+
+def write(path, *columns, names="rate;price;y"):
+    rows = [";".join(cells) for cells in zip(*columns, strict=True)]
+    path.write_text("\n".join([names, *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+RATES = ["12%", "7.5 %", "-3%", "", "0%", "100%"]
+PRICES = ["$1,200.50", "-$3.00", "$ 7", "$1.5", "$2,000,000.25", "$8"]
+TARGETS = ["3,50 €", "€ 4,25", "1.000,5€", "2 €", "-7,1 €", "0,5"]
+
+
+@pytest.fixture
+def table(tmp_path):
+    return read_table(write(tmp_path / "d.csv", RATES, PRICES, TARGETS))
+
+
+def test_the_sign_goes_and_the_number_stays(table):
+    got = [[None if c is None else float(c) for c in table.columns[n]] for n in table.columns]
+    assert got[0] == [12, 7.5, -3, None, 0, 100]
+    assert got[1] == [1200.5, -3, 7, 1.5, 2000000.25, 8]
+    assert got[2] == [3.5, 4.25, 1000.5, 2, -7.1, 0.5]
+    assert table.written("rate")[0] == "12%"
+    assert "numbers with a unit: 'rate' in %, 'price' in $, 'y' in €, where 12% is 12" in (
+        table.remarks
+    )
+    columns = learn_columns(table, "y")
+    assert columns.describe()[:2] == [
+        "target: y in €, regression (numbers)", "numbers: rate in %, price in $",
+    ]  # fmt: skip
+    again = Columns.from_json(columns.to_json())
+    assert again == columns
+    assert again.units == {"rate": "%", "price": "$", "y": "€"}
+
+
+def later(tmp_path, table, rates):
+    """A table for a model of the first one, as a file and as a stream."""
+    columns = learn_columns(table, "y")
+    expected = TextFormat(None, None, None, table.text.decimals, units=columns.units)
+    path = write(tmp_path / "new.csv", rates, ["$1.5"] * len(rates), names="rate;price")
+    stream = io.BufferedReader(io.BytesIO(path.read_bytes()))
+    (chunk,) = read_chunks(stream, TextFormat(), expected, num_rows=9, numbers=columns.numbers)
+    whole = read_table(path, expected=expected, numbers=columns.numbers)
+    np.testing.assert_array_equal(columns.read(whole), columns.read(chunk))
+    assert whole.remarks == chunk.remarks
+    return columns.read(whole)[:, 0].tolist(), whole.remarks
+
+
+def test_a_model_reads_later_tables_in_its_units(tmp_path, table):
+    assert later(tmp_path, table, ["5%", "0"]) == ([5, 0], ())
+    with pytest.raises(InputError, match=r"line 3, column 'rate': '6' has no %, and other rows"):
+        later(tmp_path, table, ["5%", "6"])
+    values, remarks = later(tmp_path, table, ["5", "6"])
+    assert values == [5, 6]
+    assert remarks == ("'rate': numbers without a unit, taken to be in %",)
+    with pytest.raises(InputError, match=r"column 'rate': '\$5' is in \$, and the table that"):
+        later(tmp_path, table, ["$5", "6"])
+
+
+def test_a_unit_that_training_had_not_is_refused(tmp_path):
+    table = read_table(write(tmp_path / "d.csv", ["0.12", "0.07", "0.5"], ["$1", "$2", "$3"],
+                             ["1.5", "2.5", "3"]))  # fmt: skip
+    with pytest.raises(InputError, match=r"'12%' is in %, and the table .* without a unit there"):
+        later(tmp_path, table, ["12%"])
+
+
+def test_numbers_with_and_without_a_percent_sign_are_refused(tmp_path):
+    path = write(tmp_path / "d.csv", ["12%", "0.12", "50%", "0.5"], ["$1"] * 4, ["1"] * 4)
+    with pytest.raises(InputError, match=r"line 3, column 'rate': '0.12' has no %"):
+        read_table(path)
+    # Of money there is a remark: nobody means another number by it.
+    path = write(tmp_path / "d.csv", ["12%", "7%"], ["$1", "2.5"], ["1", "2"])
+    assert "'price': some numbers without a unit, such as 2.5, taken to be in $" in (
+        read_table(path).remarks
+    )
+
+
+def test_percent_cells_of_a_book_are_those_of_text(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    rows = [["rate", "other", "y"], [0.07, 1.5, "1,5"], [0.12345, 2.5, "2,5"], [None, 3.5, "3,5"]]
+    for row in rows:
+        book.active.append(row)
+    for row in (2, 3, 4):
+        book.active.cell(row, 1).number_format = "0.00%"
+        book.active.cell(row, 2).number_format = '0.0" %"'
+    path = tmp_path / "d.xlsx"
+    book.save(path)
+    table = read_table(path)
+    assert [None if c is None else float(c) for c in table.columns["rate"]] == [7, 12.345, None]
+    assert table.columns["other"] == [1.5, 2.5, 3.5]
+    assert table.text.units == {"rate": "%"}
+    book.active.cell(3, 1).number_format = "General"
+    book.save(path)
+    with pytest.raises(InputError, match=r"column 'rate': 0.12345 has no %"):
+        read_table(path)
+
+
+def test_several_units_and_words_are_no_numbers(tmp_path):
+    odd, words = ["$5", "€6", "£7"], ["50% off", "$", "a$b"]
+    table = read_table(write(tmp_path / "d.csv", odd, words, ["1", "2", "3"]))
+    assert table.columns["rate"] == odd
+    assert table.columns["price"] == words
+    assert table.remarks == ()
+
+
+def test_who_says_categories_gets_them(tmp_path):
+    path = write(tmp_path / "d.csv", RATES, PRICES, TARGETS)
+    table = read_table(path, words=["rate"])
+    assert table.columns["rate"][:2] == ["12%", "7.5 %"]
+    assert set(table.text.units) == {"price", "y"}
