@@ -65,8 +65,9 @@ def test_values_that_repeat_leave_bins_for_the_others():
 
 
 def test_the_number_of_bins_follows_rows_and_columns():
-    assert [count_bins("auto", rows, 10) for rows in (50, 640, 10**6)] == [8, 20, 128]
-    assert count_bins("auto", 10**6, 100) == 20
+    assert [count_bins("auto", rows, 6) for rows in (50, 640, 10**6)] == [8, 20, 128]
+    # Many columns have fewer each: some 256 together, and more where there are many rows.
+    assert [count_bins("auto", rows, 32) for rows in (640, 8_192, 10**6)] == [8, 16, 32]
     assert count_bins("auto", 10**6, 5000) == 2
     assert count_bins(5, 10, 3) == 5
     assert count_bins(None, 10, 3) is None

@@ -30,7 +30,7 @@ def test_a_column_is_outside_by_so_many_of_its_ranges():
     np.testing.assert_allclose(outside.beyond[[0, 1], [2, 0]], [2.0, -0.6])
     said = outside.in_words()
     assert said.startswith("2 of 2 rows lie outside the training data, where predictions are")
-    assert "'c' by up to 2 times its range (1 rows), 'a' by up to 0.6 times" in said
+    assert "'c' by up to 2 times its range (1 row), 'a' by up to 0.6 times" in said
     assert (outside.by_row >= [2.0, 0.6]).all()
     # A hair beyond is not worth a word, and is in the numbers.
     near = X[:1].copy()

@@ -42,13 +42,13 @@ def as_batch(batch: tuple[Any, ...], dtype: DTypeLike) -> Batch:
     return Batch(x, y, weight, None if total is None else jnp.asarray(total, dtype))
 
 
-def stack(sets: Sequence[Data], *, exact: bool = False) -> Data:
+def stack(sets: Sequence[Data], *, exact: bool = False, least: int = 0) -> Data:
     """Several data sets on a leading axis, padded to one length with rows of weight zero.
 
     There are few such lengths, so that another fold of the same data needs no other program; unless
-    it must be exactly that of the longest.
+    it must be exactly that of the longest. It is at least `least`.
     """
-    longest = max(len(data.y) for data in sets)
+    longest = max(least, *(len(data.y) for data in sets))
     longest = longest if exact else round_up(longest)
 
     def padded(arrays: Sequence[np.ndarray]) -> np.ndarray:

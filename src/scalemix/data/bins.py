@@ -14,8 +14,10 @@ import numpy as np
 from scalemix.data.values import is_whole
 
 Bins = int | Literal["auto"] | None
-# "auto" makes a bin for so many rows, within these bounds; and no more in all columns together.
-ROWS_A_BIN, FEWEST, MOST, MOST_TOGETHER = 32, 8, 128, 2048
+# "auto" makes a bin for so many rows, within these bounds.
+ROWS_A_BIN, FEWEST, MOST = 32, 8, 128
+# And one for so many rows in all columns together: each is an input, for which a step has to pay.
+ROWS_AN_INPUT, FEWEST_TOGETHER, MOST_TOGETHER = 16, 256, 1024
 
 
 def find_edges(
@@ -48,6 +50,17 @@ def find_edges(
     return tuple(edges.tolist()) if len(edges) > 2 else ()
 
 
+def weighted_median(values: np.ndarray, weight: np.ndarray) -> float:
+    """The median, where a value counts as often as its weight says: that of repeated values."""
+    order = np.argsort(values)
+    values, reached = values[order], np.cumsum(weight[order])
+    half = reached[-1] / 2
+    # Where a value ends just at the half, the median lies between it and the next.
+    last = len(values) - 1
+    low, high = (min(np.searchsorted(reached, half, side), last) for side in ("left", "right"))
+    return float((values[low] + values[high]) / 2)
+
+
 def ramps(values: np.ndarray, edges: tuple[float, ...]) -> np.ndarray:
     """An array (rows, bins): zero below each bin, one above it, linear in between."""
     if not edges:
@@ -72,4 +85,5 @@ def count_bins(bins: Bins, num_rows: int, num_columns: int) -> int | None:
     if bins != "auto":
         return bins
     by_rows = min(max(num_rows // ROWS_A_BIN, FEWEST), MOST)
-    return max(min(by_rows, MOST_TOGETHER // max(num_columns, 1)), 2)
+    together = min(max(num_rows // ROWS_AN_INPUT, FEWEST_TOGETHER), MOST_TOGETHER)
+    return max(min(by_rows, together // max(num_columns, 1)), 2)

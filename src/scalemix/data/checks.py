@@ -21,6 +21,10 @@ from scalemix.likelihoods import Likelihood
 MOST_COUNTED = 2**31 - 1
 
 
+# Dropout inside a network wants a key, and BatchNorm a state.
+NEEDS_CALL = "A network that takes a key or a state needs Model(..., call=...)."
+
+
 def check_inputs(x: Any, reader: Reader) -> Inputs:
     """Inputs as arrays that the reader's network takes row by row, or a `ValueError`.
 
@@ -41,7 +45,7 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
             return x
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
-            f"the shape {x.shape}. It says: {problem}"
+            f"the shape {x.shape}. {NEEDS_CALL} It says: {problem}"
         )
     check_finite("x", x)
     if x.ndim == 2:
@@ -83,7 +87,8 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
             for path, part in jax.tree_util.tree_leaves_with_path(x)
         )
         raise ValueError(
-            f"The network does not take an example of the shapes {shapes}. It says: {problem}"
+            f"The network does not take an example of the shapes {shapes}. {NEEDS_CALL} It says: "
+            f"{problem}"
         )
     _check_lookups(x, reader)
     return x

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._random import generator_of
 from scalemix._warnings import warn
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
@@ -174,12 +175,17 @@ def _log_probs(likelihood: Likelihood, dtype: Any, y: np.ndarray) -> Array:
     return jax.vmap(lambda target: likelihood.log_prob(output, target))(y)
 
 
+def num_left(num_rows: int, fraction: float) -> int:
+    """How many rows are left if this share of them is held out."""
+    return num_rows - round(fraction * num_rows)
+
+
 def hold_out(data: Data, fraction: float, key: PRNGKeyArray) -> tuple[Data, Data]:
     """The data without a random part of them, and that part."""
     num = len(data.y)
-    num_held = round(fraction * num)
+    num_held = num - num_left(num, fraction)
     if fraction and not 0 < num_held < num:
         raise ValueError(f"validation_fraction={fraction} of {num} rows leaves a part empty.")
-    order = np.asarray(jax.random.permutation(key, num)) if num_held else np.arange(num)
+    order = generator_of(key).permutation(num) if num_held else np.arange(num)
     held, kept = np.sort(order[:num_held]), np.sort(order[num_held:])
     return take_rows(data, kept), take_rows(data, held)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from scalemix._text import counted
 from scalemix._warnings import warn
 from scalemix.data.values import is_finite
 
@@ -113,7 +114,7 @@ class Outside(NamedTuple):
             return None
         said = [
             f"{self.names[column]!r} by up to {np.abs(self.beyond[:, column]).max():.2g} times its "
-            f"range ({far[:, column].sum():,} rows)"
+            f"range ({counted(far[:, column].sum(), 'row')})"
             for column in np.argsort(-np.abs(self.beyond).max(axis=0), kind="stable")
             if far[:, column].any()
         ]
@@ -123,11 +124,12 @@ class Outside(NamedTuple):
         if only.any():
             said.append(
                 f"columns together, up to {self.together[only].max():.2g} times as far from the "
-                f"centre as any training row ({only.sum():,} rows)"
+                f"centre as any training row ({counted(only.sum(), 'row')})"
             )
         num = int((by_column | jointly).sum())
         return (
-            f"{num:,} of {len(jointly):,} rows lie outside the training data, where predictions "
+            f"{num:,} of {counted(len(jointly), 'row')} {'lies' if num == 1 else 'lie'} outside "
+            f"the training data, where predictions "
             f"are guesses: {', '.join(said)}."
         )
 

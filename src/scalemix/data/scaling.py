@@ -12,8 +12,11 @@ from scalemix.data.values import within
 
 # In single precision, a value so many standard deviations from the mean drowns all other columns.
 FARTHEST = 1e6
-# Rows scaled at a time, so that a large table is never held twice in double precision.
-ROWS_AT_A_TIME = 65_536
+# The digits that numbers in single and in double precision have.
+SINGLE, DOUBLE = 7, 17
+# Numbers scaled at a time, so that a large table is never held twice in double precision, and those
+# in between stay in the processor's cache.
+AT_A_TIME = 65_536
 
 
 class Scaling(NamedTuple):
@@ -36,10 +39,22 @@ class Scaling(NamedTuple):
             return x.astype(dtype)
         seen = np.empty(x.shape, dtype)
         with np.errstate(over="ignore"):
-            for start in range(0, len(x), ROWS_AT_A_TIME):
-                rows = slice(start, start + ROWS_AT_A_TIME)
-                seen[rows] = (x[rows].astype(np.float64) - self.x_mean) / self.x_scale
+            step = max(AT_A_TIME // x.shape[1], 1)
+            for start in range(0, len(x), step):
+                part = x[start : start + step].astype(np.float64)
+                part -= self.x_mean
+                part /= self.x_scale
+                seen[start : start + step] = part
         return seen
+
+    @property
+    def digits(self) -> int:
+        """How many digits of a prediction say something: those of single precision, in its units.
+
+        A target that lies far from zero has more of them before the first that varies.
+        """
+        ratio = np.max(np.abs(self.y_mean) / self.y_scale, initial=1.0)
+        return min(SINGLE + int(np.ceil(np.log10(ratio))), DOUBLE)
 
     def keeping_units(self, keep: np.ndarray) -> "Scaling":
         """The scaling, but for the units of inputs that keep theirs: these are only centred."""

@@ -1,7 +1,7 @@
 """Data that come as batches, one after the other, from whatever loads them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
@@ -25,6 +25,33 @@ class RawBatch(NamedTuple):
     weight: np.ndarray
 
 
+@runtime_checkable
+class Epochs(Protocol):
+    """A loader that knows its rows and can begin anywhere, such as `scalemix.data.DiskBatches`.
+
+    It may be read in another thread.
+    """
+
+    num_rows: int
+    num_bytes: int
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches of the first pass."""
+        ...
+
+    def __len__(self) -> int:
+        """How many batches a pass has."""
+        ...
+
+    def epoch(self, number: int, first: int = 0) -> Iterator[Any]:
+        """The batches of a pass from one of them on, the same whenever they are asked for."""
+        ...
+
+    def in_order(self) -> Iterator[Any]:
+        """All rows once, in blocks of any length."""
+        ...
+
+
 class BatchStream:
     """Batches from a loader, which is read again from its beginning when it ends.
 
@@ -37,23 +64,30 @@ class BatchStream:
     num_rows: int
     reader: Reader
     whole_batches: bool
+    epochs: Epochs | None
+    """The loader, if its passes can be read from anywhere."""
     once: bool
     position: int
+    pass_number: int
     scaling: Scaling
     mean_weight: float
 
-    def __init__(self, batches: Iterable[Any], num_rows: int, reader: Reader, whole_batches: bool):
+    def __init__(
+        self, batches: Iterable[Any], num_rows: int | None, reader: Reader, whole_batches: bool
+    ):
         if isinstance(batches, str | bytes | dict) or not isinstance(batches, Iterable):
             raise ValueError(
                 f"batches must be an iterable of (x, y) or (x, y, sample_weight), such as a data "
                 f"loader; got {type(batches).__name__}."
             )
-        if not is_whole(num_rows) or num_rows <= 0:
+        epochs = batches if isinstance(batches, Epochs) else None
+        num_rows = epochs.num_rows if num_rows is None and epochs is not None else num_rows
+        if num_rows is None or not is_whole(num_rows) or num_rows <= 0:
             raise ValueError(f"num_rows must be a positive whole number, got {num_rows!r}.")
         self.batches, self.num_rows, self.reader = batches, int(num_rows), _KnownReader(reader)
-        self.whole_batches = whole_batches
-        self.once = iter(batches) is batches
-        self.position = 0
+        self.whole_batches, self.epochs = whole_batches, epochs
+        self.once = epochs is None and iter(batches) is batches
+        self.position, self.pass_number = 0, 0
         self.current: Iterator[Any] | None = None
         self.scaling = UNSCALED
         # Not known before there is a batch.
@@ -90,7 +124,8 @@ class BatchStream:
             positive=likelihood.support[0] == 0,
         )
         seen, weight = 0, 0.0
-        for i, item in enumerate(self.batches):
+        blocks = self.batches if self.epochs is None else self.epochs.in_order()
+        for i, item in enumerate(blocks):
             batch = self._read(item, i)
             seen += len(batch.y)
             if seen > self.num_rows:
@@ -107,6 +142,24 @@ class BatchStream:
 
     def take(self, start: int, count: int) -> Data:
         """Batches from number `start` on, `(count, batch_size, ...)`, as the network sees them."""
+        if start != self.position:
+            self._go_to(start)
+        batches = [self._filled(self._pop()) for _ in range(count)]
+        joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
+        dtype = self.reader.dtype
+        x = inputs_as_seen(joined.x, self.reader, self.scaling)
+        data = Data(x, targets_as_seen(joined.y, self.scaling, dtype), joined.weight.astype(dtype))
+        return jax.tree.map(lambda a: a.reshape(count, self.batch_size, *a.shape[1:]), data)
+
+    def _go_to(self, start: int) -> None:
+        if self.epochs is not None:
+            of_a_pass = len(self.epochs)
+            if self.whole_batches and self.num_rows % self.batch_size:
+                of_a_pass = max(of_a_pass - 1, 1)
+            self.pass_number, first = divmod(start, of_a_pass)
+            self.current = self.epochs.epoch(self.pass_number, first)
+            self.position, self.ahead = start, []
+            return
         if start < self.position:
             if self.once:
                 raise ValueError(
@@ -115,12 +168,6 @@ class BatchStream:
             self.current, self.position, self.ahead = None, 0, []
         while self.position < start:
             self._pop()
-        batches = [self._filled(self._pop()) for _ in range(count)]
-        joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
-        dtype = self.reader.dtype
-        x = inputs_as_seen(joined.x, self.reader, self.scaling)
-        data = Data(x, targets_as_seen(joined.y, self.scaling, dtype), joined.weight.astype(dtype))
-        return jax.tree.map(lambda a: a.reshape(count, self.batch_size, *a.shape[1:]), data)
 
     def _pop(self) -> RawBatch:
         batch = self.ahead.pop() if self.ahead else self._next()
@@ -131,7 +178,8 @@ class BatchStream:
         size = self.batch_size
         for _ in range(2):
             if self.current is None:
-                self.current = iter(self.batches)
+                number, epochs = self.pass_number, self.epochs
+                self.current = iter(self.batches) if epochs is None else epochs.epoch(number)
             for item in self.current:
                 batch = self._read(item, self.position)
                 if size and len(batch.y) > size:
@@ -143,6 +191,7 @@ class BatchStream:
                     continue
                 return batch
             self.current = None
+            self.pass_number += 1
             if self.once:
                 break
         raise ValueError(

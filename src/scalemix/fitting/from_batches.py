@@ -18,7 +18,7 @@ from scalemix.data.preparation import (
 )
 from scalemix.data.streams import BatchStream
 from scalemix.fitting.front_door import check_checkpoints, check_method
-from scalemix.fitting.progress import watch
+from scalemix.fitting.progress import Pace, watch
 from scalemix.inference.driver import Control, Progress
 from scalemix.inference.method import Method, StreamProblem
 from scalemix.model.model import Model
@@ -31,7 +31,7 @@ def fit_batches(
     batches: Iterable[Any],
     method: Method,
     *,
-    num_rows: int,
+    num_rows: int | None = None,
     key: PRNGKeyArray,
     standardize: Standardize = True,
     progress: bool | None = None,
@@ -51,14 +51,16 @@ def fit_batches(
     model : Model
         A network with its prior and likelihood.
     batches : iterable
-        Of `(x, y)` or `(x, y, sample_weight)`, with arrays or tensors that NumPy understands: a
-        loader of Grain, tf.data or PyTorch, or a list. All batches have as many rows as the first
+        Of `(x, y)` or `(x, y, sample_weight)`, with arrays or tensors that NumPy understands: what
+        `data.open_batches` makes of large files, a loader of Grain, tf.data or PyTorch, or a list.
+        All batches have as many rows as the first
         one, or fewer. The rows of a shorter one count for more, so that it weighs what the others
         do; networks with a state, and objectives that weigh draws by batch, never see it.
     method : NoiseTraining or VariationalEM
         How to infer the weights. Its `batch_size` does not count: batches have the size they have.
-    num_rows : int
-        How many rows all data have, by which the prior is weighed against the likelihood.
+    num_rows : int, optional
+        How many rows all data have, by which the prior is weighed against the likelihood. Batches
+        of `data.open_batches` know it; for others it has to be given.
     key : PRNGKey
         The key that decides everything random but the order of the batches.
     standardize : bool, "target" or sequence of bool, default True
@@ -107,10 +109,16 @@ def fit_batches(
         stream.standardise(inputs=standardises_inputs(standardize))
         stream.scaling = keep_units(stream.scaling, standardize)
     fit_key, predict_key, _ = jax.random.split(key, 3)
-    with watch(progress, callback) as report:
+    with watch(progress, callback, pace_of(stream)) as report:
         control = Control(report, path, checkpoint_every, resume, devices)
         outcome = type(method).run_stream(StreamProblem(model, method, stream, fit_key), control)
     (inferred,) = outcome.inferred
     posterior = Posterior(inferred.networks, stream.scaling, inferred.history, predict_key)
     outcome.warn([posterior])
     return posterior
+
+
+def pace_of(stream: BatchStream) -> Pace | None:
+    """What a step takes from the loader, if that knows."""
+    loader = stream.epochs
+    return None if loader is None else Pace(stream.batch_size, loader.num_bytes / loader.num_rows)
