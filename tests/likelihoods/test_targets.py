@@ -60,8 +60,10 @@ def test_of_a_time_that_goes_on_no_error_is_known():
     with pytest.raises(ValueError, match="not observed to the end has no error"):
         predictive.absolute_error(y)
     figures = evaluate(predictive, y, classes=False, key=KEY)
-    assert figures.keys() == {"log_likelihood"}
+    # Only the order of times is known, and how probable each is.
+    assert figures.keys() == {"log_likelihood", "concordance"}
     assert figures["log_likelihood"] == pytest.approx(predictive.log_prob(y).mean())
+    assert figures["concordance"] == sx.metrics.concordance(y, predictive.mean)
 
 
 @pytest.mark.parametrize(

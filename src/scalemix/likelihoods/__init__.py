@@ -4,6 +4,7 @@ from scalemix.likelihoods._base import Likelihood
 from scalemix.likelihoods.bernoulli import Bernoulli
 from scalemix.likelihoods.beta import Beta
 from scalemix.likelihoods.categorical import Categorical
+from scalemix.likelihoods.correlated import Correlated
 from scalemix.likelihoods.gamma import Gamma
 from scalemix.likelihoods.gaussian import Gaussian
 from scalemix.likelihoods.independent import Independent
@@ -20,6 +21,7 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Categorical",
+    "Correlated",
     "Gamma",
     "Gaussian",
     "Independent",

@@ -46,6 +46,11 @@ class Likelihood(eqx.Module):
     def num_outputs(self) -> int:
         """How many outputs the network must have."""
 
+    @classmethod
+    def learned_shape(cls, static: dict[str, int]) -> tuple[int, ...]:
+        """The shape of the fields in `learned` for one target, given the fields that are fixed."""
+        return ()
+
     @property
     def target_shape(self) -> tuple[int, ...]:
         """The shape of one target: that of a number, unless there are several for each example."""

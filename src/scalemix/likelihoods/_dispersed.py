@@ -1,11 +1,12 @@
 """Noise of some scale, which is learned or decided by the network."""
 
-from typing import ClassVar
+import abc
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix.likelihoods._base import Likelihood
@@ -48,6 +49,19 @@ class LocationScale(Dispersed):
 
     def mean(self, output: Array) -> Array:
         return self.one(output)[0]
+
+    def error(self, output: Array, y: ArrayLike) -> Array:
+        """How far a target is from the mean, in units of the noise scale."""
+        return (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
+
+    @abc.abstractmethod
+    def joint_log_prob(self, square: Array, num: Array) -> Array:
+        """The log density of `num` errors that are uncorrelated and not further dependent than
+        the family makes them, given the sum of their squares."""
+
+    @abc.abstractmethod
+    def joint_sample(self, num: int, dtype: Any, *, key: PRNGKeyArray) -> Array:
+        """So many errors, drawn together."""
 
 
 def raw_from_scale(name: str, scale: ArrayLike, floor: ArrayLike) -> Array:

@@ -1,6 +1,7 @@
 """A real target with Gaussian noise."""
 
-from typing import ClassVar
+import math
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -48,13 +49,16 @@ class Gaussian(LocationScale):
         return log_normal(as_array(self.target(y)) - self.mean(output), self.scale(output))
 
     def cdf(self, output: Array, y: ArrayLike) -> Array:
-        return ndtr(self._error(output, y))
+        return ndtr(self.error(output, y))
 
     def sf(self, output: Array, y: ArrayLike) -> Array:
-        return ndtr(-self._error(output, y))
+        return ndtr(-self.error(output, y))
 
-    def _error(self, output: Array, y: ArrayLike) -> Array:
-        return (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
+    def joint_log_prob(self, square: Array, num: Array) -> Array:
+        return -0.5 * (num * math.log(2 * math.pi) + square)
+
+    def joint_sample(self, num: int, dtype: Any, *, key: PRNGKeyArray) -> Array:
+        return jax.random.normal(key, (num,), dtype)
 
     def variance(self, output: Array) -> Array:
         return self.scale(output) ** 2

@@ -1,12 +1,12 @@
 """A real target with heavy-tailed noise."""
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betainc
+from jax.scipy.special import betainc, gammaln
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
@@ -65,18 +65,15 @@ class StudentT(LocationScale):
     def log_prob(self, output: Array, y: ArrayLike) -> Array:
         scale = self.scale(output)
         dof = as_array(self.dof).astype(scale.dtype)
-        error = self._error(output, y)
+        error = self.error(output, y)
         normaliser = log_gamma_half_step(0.5 * dof) - 0.5 * jnp.log(math.pi * dof)
         return normaliser - jnp.log(scale) - 0.5 * (dof + 1) * jnp.log1p(error**2 / dof)
 
     def cdf(self, output: Array, y: ArrayLike) -> Array:
-        return self._below(self._error(output, y))
+        return self._below(self.error(output, y))
 
     def sf(self, output: Array, y: ArrayLike) -> Array:
-        return self._below(-self._error(output, y))
-
-    def _error(self, output: Array, y: ArrayLike) -> Array:
-        return (as_array(self.target(y)) - self.mean(output)) / self.scale(output)
+        return self._below(-self.error(output, y))
 
     def _below(self, error: Array) -> Array:
         """`P(t <= error)`."""
@@ -84,6 +81,19 @@ class StudentT(LocationScale):
         # P(|t| > e) = I(dof / (dof + e^2); dof / 2, 1 / 2)
         tails = betainc(0.5 * dof, jnp.full_like(dof, 0.5), dof / (dof + error**2))
         return jnp.where(error > 0, 1 - 0.5 * tails, 0.5 * tails)
+
+    def joint_log_prob(self, square: Array, num: Array) -> Array:
+        dof = as_array(self.dof).astype(square.dtype)
+        normaliser = gammaln(0.5 * (dof + num)) - gammaln(0.5 * dof)
+        normaliser = normaliser - 0.5 * num * jnp.log(math.pi * dof)
+        return normaliser - 0.5 * (dof + num) * jnp.log1p(square / dof)
+
+    def joint_sample(self, num: int, dtype: Any, *, key: PRNGKeyArray) -> Array:
+        # Gaussian errors whose scale is drawn once for all of them.
+        normal_key, scale_key = jax.random.split(key)
+        dof = as_array(self.dof).astype(dtype)
+        spread = jax.random.chisquare(scale_key, dof, (), dtype) / dof
+        return jax.random.normal(normal_key, (num,), dtype) / jnp.sqrt(spread)
 
     def variance(self, output: Array) -> Array:
         finite = jnp.asarray(self.dof) > 2
