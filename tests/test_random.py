@@ -9,6 +9,7 @@ import scipy.stats as st
 from scalemix._random import HASH, noise_key, normals, signs
 
 KEY = noise_key(jax.random.key(0))
+steps_of = jax.jit(jax.vmap(lambda i: jax.random.fold_in(KEY, i)))
 
 
 def bits(key, num) -> np.ndarray:
@@ -59,8 +60,8 @@ def test_a_flipped_input_bit_flips_half_of_the_output():
 
 def test_streams_of_steps_are_independent():
     """Keys of successive steps and of their parts, as training makes them."""
-    keys = jax.vmap(lambda i: jax.random.fold_in(KEY, i))(jnp.arange(400))
-    u = np.asarray(jax.vmap(lambda k: jax.random.uniform(k, (500,)))(keys))
+    keys = steps_of(np.arange(400))
+    u = np.asarray(jax.jit(jax.vmap(lambda k: jax.random.uniform(k, (500,))))(keys))
     assert st.kstest(u.ravel(), "uniform").pvalue > 1e-3
     across = np.corrcoef(u)[np.triu_indices(400, 1)]
     assert abs(across.mean()) < 5 / np.sqrt(500 * across.size)
@@ -68,14 +69,15 @@ def test_streams_of_steps_are_independent():
     down = np.corrcoef(u.T)[np.triu_indices(500, 1)]
     assert st.kstest(down * np.sqrt(400), "norm").pvalue > 1e-3
     assert len(np.unique(np.asarray(jax.random.key_data(keys)), axis=0)) == 400
-    parts = jax.vmap(lambda k: jax.random.split(k, 3))(keys)
+    parts = jax.jit(jax.vmap(lambda k: jax.random.split(k, 3)))(keys)
     assert len(np.unique(np.asarray(jax.random.key_data(parts)).reshape(-1, 2), axis=0)) == 1200
 
 
 def test_values_collide_as_often_as_chance_has_it():
     """Birthdays: words drawn under many keys, where tied streams would repeat each other."""
     keys = jax.random.split(KEY, 256)
-    words = np.asarray(jax.vmap(lambda k: jax.random.bits(k, (256,), jnp.uint32))(keys)).ravel()
+    draw = jax.jit(jax.vmap(lambda k: jax.random.bits(k, (256,), jnp.uint32)))
+    words = np.asarray(draw(keys)).ravel()
     collisions = len(words) - len(np.unique(words))
     expected = len(words) ** 2 / 2**33
     assert st.poisson.sf(collisions - 1, expected) > 1e-3
@@ -100,11 +102,8 @@ def test_wide_and_narrow_words(float64):
 
 
 def test_bernoulli_noise_has_its_rate_and_no_memory():
-    keys = jax.vmap(lambda i: jax.random.fold_in(KEY, i))(jnp.arange(2000))
-    kept = jax.vmap(lambda k: jax.random.bits(k, (500,), jnp.uint32) < jnp.uint32(0.995 * 2**32))(
-        keys
-    )
-    dropped = np.asarray(~kept)
+    draw = jax.jit(jax.vmap(lambda k: jax.random.bits(k, (500,), jnp.uint32)))
+    dropped = np.asarray(draw(steps_of(np.arange(2000)))) >= np.uint32(0.995 * 2**32)
     assert st.binomtest(int(dropped.sum()), dropped.size, 0.005).pvalue > 1e-3
     counts = np.bincount(dropped.sum(axis=1), minlength=12)[:10]
     expected = st.binom(500, 0.005).pmf(np.arange(10)) * 2000
@@ -112,7 +111,7 @@ def test_bernoulli_noise_has_its_rate_and_no_memory():
 
 
 def test_normals_are_normal_and_independent():
-    z = np.asarray(normals(KEY, (500, 401)), float)
+    z = np.asarray(jax.jit(normals, static_argnums=1)(KEY, (500, 401)), float)
     assert st.kstest(z.ravel(), "norm").pvalue > 1e-3
     # The tails too: what lies beyond three deviations.
     share, wanted = np.mean(np.abs(z) > 3), 2 * st.norm.sf(3)
@@ -126,21 +125,23 @@ def test_normals_are_normal_and_independent():
 
 
 def test_signs_are_fair_and_independent():
-    drawn = np.asarray(signs(KEY, (500, 401)))
+    drawn = np.asarray(jax.jit(signs, static_argnums=1)(KEY, (500, 401)))
     assert set(np.unique(drawn)) == {-1.0, 1.0}
     flat = drawn.ravel()
     assert abs(flat.mean()) < 5 / np.sqrt(flat.size)
     # Neighbours, numbers of one word, and one word's from the next one's.
     for lag in (1, 2, 31, 32, 401, -(-flat.size // 2)):
         assert abs(np.mean(flat[:-lag] * flat[lag:])) < 5 / np.sqrt(flat.size - lag)
-    together = jax.vmap(lambda key: signs(key, (4, 3)))(jax.random.split(KEY, 3))
-    np.testing.assert_array_equal(together[1], signs(jax.random.split(KEY, 3)[1], (4, 3)))
-    assert signs(KEY, ()).shape == ()
+    keys = jax.random.split(KEY, 3)
+    together = np.asarray(jax.jit(jax.vmap(lambda key: signs(key, (4, 3))))(keys))
+    np.testing.assert_array_equal(together[1], jax.jit(signs, static_argnums=1)(keys[1], (4, 3)))
+    assert jax.eval_shape(lambda: signs(KEY, ())).shape == ()
 
 
 def test_normals_do_not_depend_on_what_runs_beside_them():
     keys = jax.random.split(KEY, 3)
-    together = jax.vmap(lambda key: normals(key, (4, 3)))(keys)
-    np.testing.assert_allclose(together[1], normals(keys[1], (4, 3)), rtol=1e-6)
-    assert normals(KEY, ()).shape == ()
-    assert np.isfinite(normals(KEY, (1,))).all()
+    together = np.asarray(jax.jit(jax.vmap(lambda key: normals(key, (4, 3))))(keys))
+    draw = jax.jit(normals, static_argnums=1)
+    np.testing.assert_allclose(together[1], draw(keys[1], (4, 3)), rtol=1e-6)
+    assert draw(KEY, ()).shape == ()
+    assert np.isfinite(draw(KEY, (1,))).all()

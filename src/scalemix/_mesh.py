@@ -74,13 +74,14 @@ def mesh_of(num_devices: int | None) -> Mesh | None:
 
 def mesh_over(devices: np.ndarray) -> Mesh | None:
     """These devices, (members, data), as a mesh; `None` for the default device alone."""
-    if devices.size == 1 and devices.flat[0] == _default_device():
+    if devices.size == 1 and devices.flat[0] == default_device():
         return None
     # XLA decides what lies along `data`: `jax.make_mesh` would have types say so.
     return Mesh(devices.reshape(len(devices), -1), (MEMBERS, DATA))
 
 
-def _default_device() -> Any:
+def default_device() -> Any:
+    """Where arrays go unless told otherwise."""
     return next(iter(jax.device_put(np.zeros(())).devices()))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.extend.random import define_prng_impl
 from jaxtyping import Array, PRNGKeyArray
 
@@ -114,6 +115,15 @@ def noise_key(key: PRNGKeyArray) -> PRNGKeyArray:
     if key.dtype == _HASH_KEY:
         return key
     return jax.random.wrap_key_data(jax.random.bits(key, (2,), jnp.uint32), impl=HASH)
+
+
+def generator_of(key: PRNGKeyArray) -> np.random.Generator:
+    """NumPy's generator, started from a key: for orders of rows and the like, on the host.
+
+    What it makes of the key's words has nothing in common with what JAX makes of them. JAX would
+    compile a program for each number of rows.
+    """
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
 # Two blocks are enough for the compiler to keep the loop.

@@ -103,15 +103,16 @@ def test_a_schedule_of_ones_own_is_never_taken_for_another():
     def constant(step):
         return 0.01
 
-    expected = {rate: run(rate_alone(rate)) for rate in (0.01, 0.5)}
-    for make in (lambda rate: Scaled(constant, 100 * rate), Unhashable, from_a_box):
-        for rate in (0.01, 0.5):
-            weights = run(make(rate))
-            assert all(np.allclose(a, b) for a, b in zip(weights, expected[rate], strict=True))
+    def same(one, other):
+        return all(np.allclose(a, b) for a, b in zip(one, other, strict=True))
 
-
-def rate_alone(rate):
-    return lambda step: rate
+    first, *others = (
+        [run(make(rate)) for rate in (0.01, 0.5)]
+        for make in (lambda rate: Scaled(constant, 100 * rate), Unhashable, from_a_box)
+    )
+    assert not same(*first)
+    for other in others:
+        assert all(map(same, first, other))
 
 
 def from_a_box(rate):

@@ -142,7 +142,7 @@ def test_a_loop_of_ones_own_takes_the_steps_of_fit(name):
     data, _ = prepare(start, X, Y, None, True)
     order_key, step_key = jax.random.split(jax.random.split(KEY, 3)[0])
     num_steps, size = method.steps, method.batch_size
-    orders = visits(order_key, jnp.int32(12), jnp.int32(0), 64, 4)
+    orders = visits(noise_key(order_key), jnp.int32(12), jnp.int32(0), 64, 4)
     rows = batch_rows(orders, jnp.int32(0), jnp.int32(12), num_steps, size)
     optimizer = method.optimizer_for(start, num_steps)
     state, objective = method.init(start, optimizer), []

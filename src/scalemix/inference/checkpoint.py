@@ -19,12 +19,13 @@ from scalemix._versions import in_words, versions
 from scalemix._warnings import warn
 
 FORMAT = "scalemix checkpoint"
-VERSION = 3
+VERSION = 4
 # Version 1 knew an optimiser by the name of its functions. These two of its digests still hold.
 READ_BY_VERSION_1 = ("data", "key")
 # Version 2 knew this package's classes by their modules, which have moved since. These digests,
 # which depend on classes, no longer hold.
 LOST_SINCE_VERSION_2 = ("method", "model", "warm_start")
+# Version 3 is of a time when training met its rows in another order.
 LARGEST_HEADER = 2**20
 # Differences that one message lists.
 MOST_NAMED = 8
@@ -171,11 +172,15 @@ def _compare(
             f"{path} is a checkpoint of another run: not the same {named}."
             f"{hint} Pass what that run was given, or delete the file to start afresh."
         )
-    if version < VERSION:
+    if version < 3:
         unknown = "optimizer and other settings" if version == 1 else "model and method"
         told = (
             f"It is of an earlier version of scalemix, and does not say with which {unknown} it "
             f"was begun: make sure that they are the same."
+        )
+    elif version < VERSION:
+        told = (
+            "It is of an earlier version of scalemix, in which training met rows in another order."
         )
     if changed or version < VERSION:
         warn(

@@ -117,7 +117,7 @@ def fit_planted(kind, num_blocks, width, offered, num_rows, steps):
 
 
 def test_a_network_that_is_too_deep_keeps_what_it_needs():
-    posterior, share = fit_planted(sx.ADD, 2, 12, 8, 300, 1500)
+    posterior, share = fit_planted(sx.ADD, 2, 12, 6, 300, 800)
     assert 1 <= left(posterior) <= 3
     assert share < 0.6
 

@@ -47,8 +47,8 @@ def noise_for_each_row(x, y):
 def mean_over_draws(num_draws):
     """The exact mean of the objective by batch over all draws of so many masks."""
     places = np.array(list(itertools.product(range(8), repeat=num_draws)))
-    values = jnp.asarray(log_likelihoods(X, Y))[places]
-    objectives = jax.vmap(lambda v: ob.importance_weighted(v, weighting="batch"))(values)
+    by_batch = jax.vmap(lambda v: ob.importance_weighted(v, weighting="batch"))
+    objectives = jax.jit(by_batch)(log_likelihoods(X, Y)[places])
     return float(np.prod(CHANCES[places], axis=1) @ np.asarray(objectives))
 
 

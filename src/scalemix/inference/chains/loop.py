@@ -18,6 +18,7 @@ from scalemix.inference.chains.chain import Chain
 from scalemix.inference.chains.sampler import Transition
 from scalemix.inference.driver import Control, Run, drive
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import DivergenceError
@@ -59,8 +60,13 @@ def run(
 
 
 def _layout(mesh: Mesh | None, num_fits: int, num_chains: int) -> Layout:
-    """Fits spread over devices, or the chains of each: whichever leaves less to one device."""
+    """Fits spread over devices, or the chains of each: whichever leaves less to one device.
+
+    On a single one, whichever makes more groups.
+    """
     fits, chains = Layout.over(mesh, num_fits, 0), Layout.over(mesh, num_chains, 1)
+    if mesh is None:
+        return max(fits, chains, key=lambda layout: Groups.of(layout).num)
     return fits if fits.work * num_chains <= chains.work * num_fits else chains
 
 
@@ -77,7 +83,7 @@ class _ChainsRun(Run[ChainsMemory]):
         find_starts: Callable[[], PyTree] | None,
         layout: Layout,
     ):
-        self.layout = layout
+        self.layout, self.groups = layout, Groups.of(layout)
         self.method, self.num_steps, self.chunk_steps = method, method.num_steps, method.chunk_steps
         self.stepping = method.stepping
         sets = np.arange(len(num_rows))
@@ -96,10 +102,10 @@ class _ChainsRun(Run[ChainsMemory]):
 
     def begin(self, resuming: bool) -> ChainsMemory:
         if resuming:
-            state = eqx.filter_eval_shape(_init, *self._start(None))
+            state = self.groups.shapes(_init, self._start(None))
         else:
             starts = None if self.find_starts is None else self.find_starts()
-            state = _init(*self._start(starts))
+            state = self.groups.run(_init, self._start(starts))
             _check_starts(self.layout.cut(state.sampler.chain.logdensity))
         position, bits = state.sampler.chain.position, state.bits
         kept, leading = (self.method.num_samples,), self.layout.cut(position).shape[:2]
@@ -118,17 +124,27 @@ class _ChainsRun(Run[ChainsMemory]):
             ),
         )
 
-    def _start(self, starts: PyTree | None) -> tuple:
+    def _start(self, starts: PyTree | None) -> list[tuple]:
+        """The arguments of `_init` for each group."""
         begun = None if starts is None else eqx.filter(starts, eqx.is_array)
         num_fits, num_chains = self.identity[1][0].shape[0], self.method.num_chains
         # One model for all chains: the first has its values as they are.
         first = np.arange(num_chains) == 0
         as_it_is = np.broadcast_to(first if starts is None else True, (num_fits, num_chains))
         begun, as_it_is = self.layout.place((begun, as_it_is))
-        return (
-            self.layout.mesh, self.layout.axis, self.method, self.static, self.arrays, begun,
-            self.data, self.start_keys, as_it_is,
-        )  # fmt: skip
+        parts = self.groups.split((begun, self.start_keys, as_it_is))
+        return [
+            (
+                self.layout.mesh, self.layout.axis, self.method, self.static, arrays, begun, data,
+                keys, as_it_is,
+            )
+            for (arrays, data), (begun, keys, as_it_is) in zip(self._fits(), parts, strict=True)
+        ]  # fmt: skip
+
+    def _fits(self) -> list[tuple[PyTree, PyTree]]:
+        """Models and data of each group, which chains of the same fits have in common."""
+        fits = self.arrays, self.data
+        return [fits] * self.groups.num if self.groups.axis else self.groups.split(fits)
 
     def saved(self, memory: ChainsMemory) -> ChainsMemory:
         return memory._replace(state=self.layout.cut(memory.state))
@@ -142,10 +158,15 @@ class _ChainsRun(Run[ChainsMemory]):
         warming = done < method.num_warmup
         end = method.num_warmup if warming else method.num_steps
         count = min(method.chunk_length, end - done)
-        state, *told = _run_chunk(
-            self.layout.mesh, self.layout.axis, self.stepping, self.static, self.arrays, self.data,
-            memory.state, self.step_keys, *self.layout.whole((np.int32(done), np.int32(count))),
-        )  # fmt: skip
+        numbers = self.layout.whole((np.int32(done), np.int32(count)))
+        parts = self.groups.split((memory.state, self.step_keys))
+        state, *told = self.groups.run(_run_chunk, [
+            (
+                self.layout.mesh, self.layout.axis, self.stepping, self.static, arrays, data, state,
+                keys, *numbers,
+            )
+            for (arrays, data), (state, keys) in zip(self._fits(), parts, strict=True)
+        ])  # fmt: skip
         positions, bits, transitions = self.layout.cut(told)
         if not warming:
             first, num = (done - method.num_warmup) // method.thin, count // method.thin

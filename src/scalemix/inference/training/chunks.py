@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
+from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
@@ -40,6 +40,7 @@ class Chunks:
         layout: Layout,
     ):
         self.layout = layout
+        self.groups: Groups = Groups.of(layout)
         self.arrays: PyTree = arrays
         self.static: PyTree = static
         self.schedule = schedule
@@ -56,21 +57,32 @@ class Chunks:
         self.num_data: Array = layout.place(num_data.astype(source.dtype))
         self.totals: Array = layout.place(totals.astype(source.dtype))
         self.step_keys: PRNGKeyArray = layout.place(step_keys)
+        fixed = self.arrays, self.num_data, self.totals, self.step_keys
+        self.of_groups: list[PyTree] = self.groups.split(fixed)
 
     def run(self, state: PyTree, start: int, count: int) -> Chunk:
         """What `count` steps from step `start` on lead to."""
-        state, *told = self.program(*self._arguments(state, start, count))
+        arguments = self._arguments(state, start, count)
+        state, *told = self.groups.run(self.program, arguments)
         *by_step, recorded, finite = jax.tree.map(np.asarray, self.layout.cut(told))
         objective, log_likelihood = (values[:, :count] for values in by_step)
         good = bool(finite.all()) and bool(np.isfinite(objective).all())
         return Chunk(state, objective, log_likelihood, recorded, good)
 
-    def _arguments(self, state: PyTree, start: int, count: int) -> tuple:
-        return (
-            self.layout.mesh, self.schedule, self.static, state, self.arrays,
-            *self.source.batches(start), self.num_data, self.totals, self.step_keys,
-            *self.layout.whole((np.int32(start), np.int32(count))),
-        )  # fmt: skip
+    def _arguments(self, state: PyTree, start: int, count: int) -> list[tuple]:
+        """Those of the program, for each group."""
+        data, sets, rows = self.source.batches(start)
+        shape = programs.Shape(self.schedule.chunk_steps, self.schedule.stream)
+        numbers = (np.int32(start), np.int32(count), np.int32(self.schedule.num_steps))
+        return [
+            (
+                self.layout.mesh, shape, self.static, state, arrays, data, sets, rows, num_data,
+                totals, keys, *self.layout.whole(numbers),
+            )
+            for (state, sets, rows), (arrays, num_data, totals, keys) in zip(
+                self.groups.split((state, sets, rows)), self.of_groups, strict=True
+            )
+        ]  # fmt: skip
 
     def score(self, state: PyTree, held_out: Data, sets: Array) -> np.ndarray:
         """The score of each model on its held-out rows, under the same noise every time.
@@ -84,7 +96,9 @@ class Chunks:
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
-        *_, recorded, _ = eqx.filter_eval_shape(programs.run_chunk, *self._arguments(state, 0, 0))
+        # Settings of the compiler are only for programs that run.
+        program = programs.chunk_program(False)
+        *_, recorded, _ = self.groups.shapes(program, self._arguments(state, 0, 0)[:1])
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
 
     def explain(self, state: PyTree, start: int, count: int) -> str:

@@ -268,7 +268,8 @@ class VariationalEM(Training):
         --------
         >>> method = sx.VariationalEM()
         >>> state = method.update_scales(method.init(model), model)
-        >>> bound = method.bound(state, model, (jnp.asarray(x), jnp.asarray(y)), key=key)
+        >>> bound_of = eqx.filter_jit(method.bound)
+        >>> bound = bound_of(state, model, (jnp.asarray(x), jnp.asarray(y)), key=key)
         >>> bound.per_datum(len(x), temperature=1.0).shape
         ()
         """
@@ -342,7 +343,7 @@ class VariationalEM(Training):
         }
         return Terms(objective, bound.log_likelihood, recorded, bound.network_state)
 
-    def optimizer_for(self, model: Model, num_steps: int) -> optax.GradientTransformation:
+    def optimizer_for(self, model: Model, num_steps: ArrayLike) -> optax.GradientTransformation:
         def in_shares(updates: Any, _: Any) -> Any:
             shares = shares_of_steps(model, updates.means)
             means = jax.tree.map(lambda update, share: share * update, updates.means, shares)
@@ -350,16 +351,22 @@ class VariationalEM(Training):
 
         return optax.chain(super().optimizer_for(model, num_steps), optax.stateless(in_shares))
 
-    def temperature_at(self, step: ArrayLike, num_steps: int) -> Array:
+    def check_steps(self, num_steps: int) -> None:
         if self.warm_up > num_steps:
             raise ValueError(
                 f"warm_up={self.warm_up} steps are more than the {num_steps} of all training, by "
                 f"whose end the temperature must have risen."
             )
+
+    def temperature_at(self, step: ArrayLike, num_steps: ArrayLike) -> Array:
+        if isinstance(num_steps, int):
+            self.check_steps(num_steps)
         temperature = jnp.asarray(self.temperature, jnp.float32)
         if self.warm_up == 0:
             return temperature
-        length = self.warm_up if isinstance(self.warm_up, int) else self.warm_up * num_steps
+        length: ArrayLike = self.warm_up
+        if isinstance(length, float):
+            length = length * jnp.asarray(num_steps, jnp.float32)
         progress = (jnp.asarray(step, jnp.float32) + 1) / length
         return temperature * jnp.minimum(progress, 1.0)
 

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import optax
@@ -83,6 +83,10 @@ class Engine(abc.ABC):
     def side_by_side(cls, engines: Sequence[Any]) -> list[Any]:
         """Engines for one program: settings that may differ, and do, turned into arrays."""
         return list(engines)
+
+    def without_schedule(self) -> Self:
+        """The engine as programs see it, which take the length of a run and its batches as data."""
+        return self
 
     @abc.abstractmethod
     def check_model(self, model: Any) -> None:
@@ -170,7 +174,7 @@ class Engine(abc.ABC):
         """
         return state
 
-    def temperature_at(self, step: ArrayLike, num_steps: int) -> ArrayLike:
+    def temperature_at(self, step: ArrayLike, num_steps: ArrayLike) -> ArrayLike:
         """The temperature that `fit` has at a step: a factor on everything the prior says.
 
         Parameters
@@ -178,7 +182,7 @@ class Engine(abc.ABC):
         step : int
             The number of the step, from zero.
         num_steps : int
-            The number of all steps.
+            The number of all steps. In the programs of `fit` it is an array, as `step` is.
 
         Returns
         -------
@@ -240,9 +244,8 @@ class Engine(abc.ABC):
         >>> dropout = sx.Model(net, sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian())
         >>> state = method.init(dropout)
         >>> batch = jnp.asarray(x), jnp.asarray(y)
-        >>> value, slope = jax.value_and_grad(method.loss)(
-        ...     state.learned, state, dropout, batch, len(x), key=key
-        ... )
+        >>> value_and_slope = eqx.filter_jit(jax.value_and_grad(method.loss))
+        >>> value, slope = value_and_slope(state.learned, state, dropout, batch, len(x), key=key)
         >>> slope.network.layers[0].weight.shape
         (8, 3)
         """
@@ -291,7 +294,8 @@ class Engine(abc.ABC):
         --------
         >>> method = sx.VariationalEM()
         >>> state, batch = method.init(model), (jnp.asarray(x), jnp.asarray(y))
-        >>> slope, network_state = jax.grad(method.loss_and_state, has_aux=True)(
+        >>> slope_and_state = eqx.filter_jit(jax.grad(method.loss_and_state, has_aux=True))
+        >>> slope, network_state = slope_and_state(
         ...     state.learned, state, model, batch, len(x), key=key
         ... )
         >>> state = state._replace(network_state=network_state)

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from scalemix._random import generator_of
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
+from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.method import Inferred, Outcome
 from scalemix.inference.side_by_side import SideBySide, stack_fits, take
@@ -54,8 +56,7 @@ def restart(model: Model, key: PRNGKeyArray) -> Model:
     That is another draw from whatever distribution the network was started with, without having to
     know it. Constants, such as the scales of a norm, stay what they are.
     """
-    # NumPy's generator: what it makes of the key's words has nothing in common with what JAX does.
-    rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+    rng = generator_of(key)
 
     def reorder(leaf: Any) -> Any:
         values = np.asarray(leaf)
@@ -117,25 +118,32 @@ def run_jobs(
     train: Sequence[Data],
     held_out: Sequence[Data] | None = None,
     control: Control = Control(),  # noqa: B008
+    lengths: Sequence[int] = (),
 ) -> TrainedJobs:
-    """Train all these models as one program, each on the data set that it names."""
+    """Train all these models as one program, each on the data set that it names.
+
+    Batches are padded so that the program also serves runs on data sets of these `lengths`.
+    """
     engine = jobs[0].engine
     engines = type(engine).side_by_side([job.engine for job in jobs])
     starts = stack_fits(engines, [job.model for job in jobs])
     # A norm over the batch must not see rows that only fill it up.
     exact = any(reads_batch(job.model.network) for job in jobs)
-    lengths = {len(data.y) for data in train}
-    if exact and schedule.batch_size is None and len(lengths) > 1:
+    num_rows = np.array([len(data.y) for data in train])
+    if exact and schedule.batch_size is None and num_rows.min() < num_rows.max():
         raise ValueError(
             "The network has a state that depends on all rows of a batch, and these data sets "
-            f"differ in length ({min(lengths)} to {max(lengths)}): give batch_size, or fit them "
-            "one by one."
+            f"differ in length ({num_rows.min()} to {num_rows.max()}): give batch_size, or fit "
+            "them one by one."
         )
+    # Steps that take all rows would take those of padding, too.
+    serves = () if exact or schedule.batch_size is None else lengths
+    lengths = [*num_rows.tolist(), *serves]
     keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
-    num_rows = np.array([len(data.y) for data in train])
-    order_keys, _ = split_keys(keys)
     layout = Layout.over(control.mesh, len(jobs))
-    source = InMemory(stack(train, exact=exact), num_rows, sets, schedule, order_keys, layout)
+    order_keys, _ = split_keys(keys, Groups.of(layout))
+    stacked = stack(train, exact=exact, least=max(lengths))
+    source = InMemory(stacked, num_rows, sets, schedule, order_keys, layout, min(lengths))
     trained = loop.run(
         starts, source, None if held_out is None else stack(held_out), sets, schedule, keys,
         control, layout,
@@ -147,7 +155,8 @@ def run_stream(
     jobs: Sequence[Job], schedule: Schedule, stream: BatchStream, control: Control
 ) -> TrainedJobs:
     """Train all these models as one program on the same stream of batches."""
-    starts = stack_fits([job.engine for job in jobs], [job.model for job in jobs])
+    engines = type(jobs[0].engine).side_by_side([job.engine for job in jobs])
+    starts = stack_fits(engines, [job.model for job in jobs])
     layout = Layout.over(control.mesh, len(jobs))
     source = Streamed(stream, schedule, layout)
     keys, sets = jnp.stack([job.key for job in jobs]), np.zeros(len(jobs), int)

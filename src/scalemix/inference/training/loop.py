@@ -16,6 +16,7 @@ from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.driver import Control, Run, drive, num_chunks
 from scalemix.inference.fingerprints import fingerprint
+from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training import programs
@@ -105,10 +106,11 @@ class _TrainingRun(Run[TrainingMemory]):
         self.num_steps, self.chunk_steps = schedule.num_steps, schedule.chunk_steps
         self.patience, self.layout = schedule.patience, layout
         self.identity = starts, source, held_out, keys
-        arrays, self.static = eqx.partition(starts, eqx.is_array)
+        bare = starts._replace(methods=starts.methods.without_schedule())
+        arrays, self.static = eqx.partition(bare, eqx.is_array)
         self.arrays = layout.place(arrays)
         self.held_out = None if held_out is None else layout.place_sets(held_out, sets)
-        _, step_keys = programs.split_keys(keys)
+        _, step_keys = programs.split_keys(keys, Groups.of(layout))
         self.chunks = Chunks(self.arrays, self.static, source, schedule, step_keys, layout)
 
     def fingerprint(self) -> dict[str, str]:
@@ -116,8 +118,12 @@ class _TrainingRun(Run[TrainingMemory]):
         return fingerprint(starts, source.identity(), held_out, keys)
 
     def begin(self, resuming: bool) -> TrainingMemory:
-        init = eqx.filter_eval_shape if resuming else lambda function, *args: function(*args)
-        state = init(programs.init, self.layout.mesh, self.arrays, self.static, self.num_steps)
+        groups, num_steps = self.chunks.groups, self.layout.whole(np.int32(self.num_steps))
+        arguments = [
+            (self.layout.mesh, self.static, arrays, num_steps)
+            for arrays in groups.split(self.arrays)
+        ]
+        state = (groups.shapes if resuming else groups.run)(programs.init, arguments)
         num_models, chunks = self.chunks.num_models, num_chunks(self.num_steps, self.chunk_steps)
         return TrainingMemory(
             done=np.zeros((), np.int64),

@@ -46,8 +46,9 @@ A training loop of one's own, in which `draw` and `outputs` put noise into the n
 >>> optimizer = optax.sgd(1e-2)
 >>> learned = eqx.filter(model, model.learnable())
 >>> state = optimizer.init(learned)
+>>> slope_of = jax.jit(jax.grad(loss))
 >>> for step_key in jax.random.split(key, 3):
-...     slope = jax.grad(loss)(learned, step_key)
+...     slope = slope_of(learned, step_key)
 ...     updates, state = optimizer.update(slope, state)
 ...     learned = optax.apply_updates(learned, updates)
 >>> trained = model.with_learned(learned)

@@ -7,7 +7,7 @@ models.
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -21,19 +21,33 @@ from scalemix._mesh import over_members, over_rows
 from scalemix._random import noise_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
+from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
-from scalemix.inference.training.engine import Schedule, State, Terms
+from scalemix.inference.training.engine import State, Terms
 from scalemix.inference.training.scoring import RowScores, weighted_mean
+
+
+class Shape(NamedTuple):
+    """What of a schedule decides how a chunk is compiled."""
+
+    chunk_steps: int
+    stream: bool
+
 
 # Keys are derived in one program, where each operation would be one of its own.
 
 
-@jax.jit
-def split_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+def split_keys(keys: PRNGKeyArray, groups: Groups) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """For each model, a key for the order of its rows and one for its steps."""
+    return groups.join([_split_keys(part) for part in groups.split(keys)])
+
+
+@jax.jit
+def _split_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+    # Orders of rows are drawn by the cheap generator, too: its programs are small.
     order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-    return order_keys, jax.vmap(noise_key)(step_keys)
+    return jax.vmap(noise_key)(order_keys), jax.vmap(noise_key)(step_keys)
 
 
 @jax.jit
@@ -42,30 +56,32 @@ def _side_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
 
 
 @eqx.filter_jit
-def init(mesh: Mesh | None, arrays: PyTree, static: PyTree, num_steps: int) -> PyTree:
+def init(mesh: Mesh | None, static: PyTree, arrays: PyTree, num_steps: Array) -> PyTree:
     """The first state of each model."""
 
-    def one(arrays: PyTree) -> PyTree:
+    def one(arrays: PyTree, num_steps: Array) -> PyTree:
         engine, model = eqx.combine(arrays, static)
         return engine.begin(model, engine.optimizer_for(model, num_steps))
 
-    return over_members(jax.vmap(one), mesh, [0], 0)(arrays)
+    return over_members(jax.vmap(one, (0, None)), mesh, [0, None], 0)(arrays, num_steps)
 
 
 def run_chunk(
-    mesh: Mesh | None, schedule: Schedule, static: PyTree, *arguments: PyTree
+    mesh: Mesh | None, shape: Shape, static: PyTree, *arguments: PyTree
 ) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:
     """Steps of each model; `_run_chunk` says what the arguments are."""
-    run = functools.partial(_run_chunk, mesh, schedule, static)
-    return over_members(run, mesh, [0] * 8 + [None] * 2, 0)(*arguments)
+    run = functools.partial(_run_chunk, mesh, shape, static)
+    return over_members(run, mesh, [0] * 8 + [None] * 3, 0)(*arguments)
 
 
 def _run_chunk(
-    mesh: Mesh | None, schedule: Schedule, static: PyTree, state: PyTree, arrays: PyTree,
+    mesh: Mesh | None, shape: Shape, static: PyTree, state: PyTree, arrays: PyTree,
     data: Data, sets: Array, rows: Array | None, num_data: Array, totals: Array,
-    keys: PRNGKeyArray, start: Array, count: Array,
+    keys: PRNGKeyArray, start: Array, count: Array, num_steps: Array,
 ) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:  # fmt: skip
-    """`count` steps from `start` on. The count is data, so that every chunk is one program.
+    """`count` steps from `start` on, of `num_steps` in all.
+
+    These numbers are data, so that every chunk of runs of any length is one program.
 
     The last result says of each model whether all numbers of its state are still finite. `totals`
     is what each model's batches are divided by: see `Batch`.
@@ -74,7 +90,7 @@ def _run_chunk(
     def one(state, arrays, which, rows, num_data, total, key, i) -> tuple[State, Terms]:
         if rows is not None:
             batch = jax.tree.map(lambda a: a[which, rows[i]], data)
-        elif schedule.stream:
+        elif shape.stream:
             # Gathered beforehand.
             batch = jax.tree.map(lambda a: a[which, i], data)
         else:
@@ -84,7 +100,7 @@ def _run_chunk(
         key = jax.random.fold_in(key, step)
         batch = over_rows(mesh, batch)
         batch = Batch(batch.x, batch.y, batch.weight, total)
-        return engine.step(state, model, batch, num_data, step, schedule.num_steps, key)
+        return engine.step(state, model, batch, num_data, step, num_steps, key)
 
     def steps(state, i) -> tuple[State, Terms]:
         return _side_by_side(lambda s, a, w, r, n, t, k: one(s, a, w, r, n, t, k, i))(
@@ -102,7 +118,7 @@ def _run_chunk(
         return state, objectives, log_likelihoods, terms.recorded
 
     blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes.recorded)
-    zeros = jnp.zeros((num_data.shape[0], schedule.chunk_steps), jnp.float32)
+    zeros = jnp.zeros((num_data.shape[0], shape.chunk_steps), jnp.float32)
     end = jax.lax.fori_loop(0, count, body, (state, zeros, zeros, blank))
     numbers = jax.tree.leaves(eqx.filter(end[0], eqx.is_inexact_array))
     finite = [jnp.all(jnp.isfinite(leaf), axis=tuple(range(1, leaf.ndim))) for leaf in numbers]

@@ -1,18 +1,21 @@
 """The settings that all engines of training share, and how they run."""
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix._parameters import as_plain_numbers
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data
 from scalemix.data.preparation import hold_out
+from scalemix.data.streams import BatchStream
 from scalemix.data.values import is_number
 from scalemix.inference.digests import SameCode, by_what_it_does
 from scalemix.inference.driver import Control
@@ -22,6 +25,11 @@ from scalemix.inference.training.jobs import ensemble_jobs, run_jobs, run_stream
 from scalemix.model.model import Model
 
 DEFAULT_STEPS = 5_000
+# The settings that a schedule is made of.
+SCHEDULED = (
+    "steps", "epochs", "batch_size", "validation_fraction", "patience", "chunk_steps",
+    "num_members", "stream_above",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -107,6 +115,12 @@ class Training(Engine, Method):
             object.__setattr__(new, name, value)
         return new
 
+    def without_schedule(self) -> Self:
+        bare = copy.copy(self)
+        for name in SCHEDULED:
+            object.__setattr__(bare, name, None)
+        return bare
+
     def check(self) -> None:
         """Raise `ValueError` for settings that make no sense."""
         as_plain_numbers(self)
@@ -152,19 +166,23 @@ class Training(Engine, Method):
                 "validation_fraction holds out rows of a table. Batches that come one after the "
                 "other have none: keep some of them apart, and look at post.predict(x).log_prob(y)."
             )
-        sized = dataclasses.replace(method, batch_size=stream.batch_size)
+        jobs = ensemble_jobs(problem.model, method, 0, problem.key, method.num_members)
+        schedule = method.stream_schedule(stream)
+        return run_stream(jobs, schedule, stream, control).outcome(method.num_members)
+
+    def stream_schedule(self, stream: BatchStream) -> Schedule:
+        """The steps of fits to batches that come one after the other."""
         size = stream.batch_size
         whole = stream.num_rows // size if stream.whole_batches else -(-stream.num_rows // size)
-        num_steps = sized.num_steps(size * max(whole, 1))
-        schedule = Schedule(
+        num_steps = dataclasses.replace(self, batch_size=size).num_steps(size * max(whole, 1))
+        self.check_steps(num_steps)
+        return Schedule(
             num_steps=num_steps,
-            batch_size=stream.batch_size,
-            chunk_steps=min(method.chunk_steps, num_steps),
-            patience=method.patience,
+            batch_size=size,
+            chunk_steps=min(self.chunk_steps, num_steps),
+            patience=self.patience,
             stream=True,
         )
-        jobs = ensemble_jobs(problem.model, method, 0, problem.key, method.num_members)
-        return run_stream(jobs, schedule, stream, control).outcome(method.num_members)
 
     def schedule(self, train: Sequence[Data]) -> Schedule:
         """The steps and batches of fits to these data sets, which are the same for all of them."""
@@ -179,6 +197,7 @@ class Training(Engine, Method):
                 )
             batch_size = None
         num_steps = self.common_steps(num_rows.tolist())
+        self.check_steps(num_steps)
         size = sum(part.nbytes for data in train for part in jax.tree.leaves(data.x))
         return Schedule(
             num_steps=num_steps,
@@ -187,6 +206,9 @@ class Training(Engine, Method):
             patience=self.patience,
             stream=batch_size is not None and size > self.stream_above,
         )
+
+    def check_steps(self, num_steps: int) -> None:
+        """Raise `ValueError` for settings that do not go with so many steps."""
 
     def common_steps(self, num_rows: Sequence[int]) -> int:
         """The one number of steps that fits to data sets of these sizes take."""
@@ -214,7 +236,7 @@ class Training(Engine, Method):
         batch: Batch,
         num_data: Array,
         step: Array,
-        num_steps: int,
+        num_steps: ArrayLike,
         key: PRNGKeyArray,
     ) -> tuple[State, Terms]:
         """One step on one batch: the next state, and what came of this one."""
@@ -238,7 +260,7 @@ class Training(Engine, Method):
         )
         return following, terms._replace(network_state=None)
 
-    def optimizer_for(self, model: Model, num_steps: int) -> optax.GradientTransformation:
+    def optimizer_for(self, model: Model, num_steps: ArrayLike) -> optax.GradientTransformation:
         """The optimiser of `fit`: Adam with a rate that falls to zero, or the one that was given.
 
         Parameters
@@ -247,7 +269,9 @@ class Training(Engine, Method):
             The model to train. Layers that a prior may switch off take smaller steps under
             `VariationalEM`, which says how much smaller.
         num_steps : int
-            The number of all steps.
+            The number of all steps. In the programs of `fit` it is an array, so that runs of any
+            length share them: a method of your own that overrides this one must not ask for its
+            value.
 
         Returns
         -------
@@ -262,7 +286,19 @@ class Training(Engine, Method):
         rate = self.learning_rate
         if self.optimizer is not None:
             return self.optimizer
-        return optax.adam(rate if callable(rate) else optax.cosine_decay_schedule(rate, num_steps))
+        return optax.adam(rate if callable(rate) else _falling(rate, num_steps))
+
+
+def _falling(rate: ArrayLike, num_steps: ArrayLike) -> optax.Schedule:
+    """A rate that falls to zero along a cosine.
+
+    Optax has the same, but not for a number of steps that a program takes as data.
+    """
+
+    def at(step: ArrayLike) -> ArrayLike:
+        return 0.5 * rate * (1 + jnp.cos(jnp.pi * jnp.minimum(step, num_steps) / num_steps))
+
+    return at
 
 
 def _data_sets(

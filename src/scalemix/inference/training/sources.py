@@ -1,6 +1,7 @@
 """Where the batches of training come from: rows in memory, or a stream."""
 
 import abc
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +11,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.data.batches import Data
 from scalemix.data.rows import take_rows
 from scalemix.data.streams import BatchStream
+from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
@@ -48,7 +50,8 @@ class Source(abc.ABC):
 class InMemory(Source):
     """Data sets stacked on a leading axis; `sets` says which of them each model has.
 
-    On several devices, each has the data sets that its models read.
+    On several devices, each has the data sets that its models read. Orders of visits have room for
+    data sets as short as `shortest`.
     """
 
     num_rows: np.ndarray
@@ -69,6 +72,7 @@ class InMemory(Source):
         schedule: Schedule,
         order_keys: PRNGKeyArray,
         layout: Layout,
+        shortest: int | None = None,
     ):
         self.num_rows, self.dtype = num_rows[sets], data.weight.dtype
         # In double precision, or the mean weight would not be one where all weights are.
@@ -76,11 +80,13 @@ class InMemory(Source):
         self.schedule, self.layout = schedule, layout
         self.order_keys, self.given = layout.place(order_keys), (data, num_rows, sets)
         self.longest: int = data.weight.shape[1]
+        self.shortest: int = int(num_rows.min()) if shortest is None else shortest
+        self.groups: Groups = Groups.of(layout)
         if not schedule.stream:
             # Batches gather rows from anywhere, so that these are spread only without batches.
             rows_axis = 1 if schedule.batch_size is None else None
             self.data, self.sets = layout.place_sets(data, sets, rows_axis)
-        self.orders: tuple[list[int], Array] | None = None
+        self.orders: tuple[list[int], list[Array]] | None = None
 
     def batches(self, start: int) -> Chosen:
         size, steps = self.schedule.batch_size, self.schedule.chunk_steps
@@ -90,14 +96,20 @@ class InMemory(Source):
         mesh, on_device = self.layout.mesh, self.layout.place(self.num_rows.astype(np.int32))
         epochs = [start * size // n for n in lengths]
         if self.orders is None or self.orders[0] != epochs:
-            reach = steps * size // min(lengths) + 2
+            reach = steps * size // self.shortest + 2
             first = self.layout.place(np.array(epochs, np.int32))
-            orders = programs.visits_of(
-                mesh, self.order_keys, on_device, first, self.longest, reach
-            )
+            parts = self.groups.split((self.order_keys, on_device, first))
+            orders = [
+                programs.visits_of(mesh, keys, num_rows, epoch, self.longest, reach)
+                for keys, num_rows, epoch in parts
+            ]
             self.orders = epochs, orders
         places = self.layout.place(np.array([start * size % n for n in lengths], np.int32))
-        rows = programs.rows_of(mesh, self.orders[1], places, on_device, steps, size)
+        parts = self.groups.split((places, on_device))
+        rows = self.groups.join([
+            programs.rows_of(mesh, orders, place, num_rows, steps, size)
+            for orders, (place, num_rows) in zip(self.orders[1], parts, strict=True)
+        ])  # fmt: skip
         if not self.schedule.stream:
             return Chosen(self.data, self.sets, rows)
         # Only the rows of this chunk go to the device.
@@ -115,7 +127,10 @@ class InMemory(Source):
 
 
 class Streamed(Source):
-    """One stream of batches, which all models read."""
+    """One stream of batches, which all models read.
+
+    While the device works on a chunk, a thread prepares the next one, if the loader can stand it.
+    """
 
     num_rows: np.ndarray
     num_data: np.ndarray
@@ -132,18 +147,39 @@ class Streamed(Source):
         self.dtype = np.dtype(stream.reader.dtype)
         first = stream.first
         self.first = [np.asarray(stream.num_rows), *jax.tree.leaves(first)]
-        self.kept: tuple[int, Data] | None = None
+        self.kept: tuple[int, Data, Chosen] | None = None
+        self.coming: tuple[int, Future[tuple[Data, Chosen]]] | None = None
+        self.thread: ThreadPoolExecutor | None = None
+        if stream.epochs is not None:
+            self.thread = ThreadPoolExecutor(1, "scalemix-chunks")
 
     def batches(self, start: int) -> Chosen:
         if self.kept is None or self.kept[0] != start:
-            # The last chunk may be shorter, and a stream that can be read once has no more.
-            count = min(self.schedule.chunk_steps, self.schedule.num_steps - start)
-            data = self.stream.take(start, count)
-            fill = np.arange(self.schedule.chunk_steps) % count
-            data = take_rows(data, fill) if len(fill) > count else data
-            self.kept = start, data
-        data = jax.tree.map(lambda a: a[None], self.kept[1])
-        return Chosen(*self.layout.place_sets(data, np.zeros(self.layout.num, int), 2), None)
+            self.kept = start, *self._take(start)
+            after = start + self.schedule.chunk_steps
+            if self.thread is not None and after < self.schedule.num_steps:
+                self.coming = after, self.thread.submit(self._read, after)
+        return self.kept[2]
+
+    def _take(self, start: int) -> tuple[Data, Chosen]:
+        """A chunk: the one that was read ahead, or, after a jump, another."""
+        coming, self.coming = self.coming, None
+        if coming is not None and coming[0] == start:
+            return coming[1].result()
+        if coming is not None:
+            # One reader at a time; what it has met on its way is no concern of this chunk.
+            coming[1].exception()
+        return self._read(start)
+
+    def _read(self, start: int) -> tuple[Data, Chosen]:
+        """A chunk on the host, and on its way to the devices."""
+        # The last chunk may be shorter, and a stream that can be read once has no more.
+        count = min(self.schedule.chunk_steps, self.schedule.num_steps - start)
+        data = self.stream.take(start, count)
+        fill = np.arange(self.schedule.chunk_steps) % count
+        data = take_rows(data, fill) if len(fill) > count else data
+        stacked, sets = jax.tree.map(lambda a: a[None], data), np.zeros(self.layout.num, int)
+        return data, Chosen(*self.layout.place_sets(stacked, sets, 2), None)
 
     @property
     def last(self) -> Data:

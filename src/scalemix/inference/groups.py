@@ -1,0 +1,108 @@
+"""The members of a run in groups of a few, on a processor.
+
+XLA runs the steps of small networks on one core, and many side by side no faster than a few at a
+time. So the programs of training and of chains are those of a few members, however many there are:
+trials of settings and the final ensemble share them. And the groups run at the same time, each on a
+core.
+
+Graphics processors want as many members at once as there are, and have one group.
+"""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+
+from scalemix._mesh import default_device, is_key
+from scalemix._types import PyTree
+from scalemix.inference.layout import Layout
+
+GROUP_SIZE = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Groups:
+    """The groups of members that lie along an axis of arrays: all of one size."""
+
+    num: int
+    size: int
+    axis: int = 0
+
+    @staticmethod
+    def of(layout: Layout) -> "Groups":
+        """The groups of the members of a layout."""
+        even = layout.num % GROUP_SIZE == 0
+        few = layout.mesh is None and even and default_device().platform == "cpu"
+        size = GROUP_SIZE if few else layout.num_places
+        return Groups(layout.num_places // size, size, layout.axis)
+
+    def split(self, tree: PyTree) -> list[PyTree]:
+        """The entries of each group, of arrays or shapes with an axis of members."""
+        if self.num == 1:
+            return [tree]
+        return [
+            jax.tree.map(lambda leaf, i=number: self._part(leaf, i), tree)
+            for number in range(self.num)
+        ]
+
+    def join(self, parts: Sequence[PyTree]) -> PyTree:
+        """What `split` would take apart again."""
+        if self.num == 1:
+            return parts[0]
+        return jax.tree.map(lambda *leaves: self._whole(leaves), *parts)
+
+    def run(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> PyTree:
+        """What a function of `eqx.filter_jit` makes of the arguments of each group, together."""
+        if self.num == 1:
+            return program(*arguments[0])
+        # Compiled here: settings of JAX such as `jax.enable_x64` are those of this thread alone.
+        compiled = program.lower(*arguments[0]).compile()
+
+        def run_one(given: tuple[Any, ...]) -> PyTree:
+            return jax.block_until_ready(compiled(*given))
+
+        # On Ctrl-C the threads end what they are at before anything else happens.
+        with ThreadPoolExecutor(min(self.num, _num_cores())) as pool:
+            return self.join(list(pool.map(run_one, arguments)))
+
+    def shapes(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> PyTree:
+        """The shapes of what `run` gives, without running anything."""
+        return self.join([eqx.filter_eval_shape(program, *given) for given in arguments])
+
+    def _part(self, leaf: Any, number: int) -> Any:
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            return self._shape(leaf, self.size)
+        if is_key(leaf):
+            return _key_like(leaf, self._part(jax.random.key_data(leaf), number))
+        first = number * self.size
+        # By NumPy, for which no program has to be compiled.
+        place = (slice(None),) * self.axis + (slice(first, first + self.size),)
+        return jax.device_put(np.asarray(leaf)[place])
+
+    def _whole(self, leaves: Sequence[Any]) -> Any:
+        one = leaves[0]
+        if isinstance(one, jax.ShapeDtypeStruct):
+            return self._shape(one, self.size * self.num)
+        if is_key(one):
+            return _key_like(one, self._whole([jax.random.key_data(leaf) for leaf in leaves]))
+        return jax.device_put(np.concatenate([np.asarray(leaf) for leaf in leaves], self.axis))
+
+    def _shape(self, leaf: jax.ShapeDtypeStruct, length: int) -> jax.ShapeDtypeStruct:
+        before, after = leaf.shape[: self.axis], leaf.shape[self.axis + 1 :]
+        return jax.ShapeDtypeStruct((*before, length, *after), leaf.dtype)
+
+
+def _key_like(key: Any, words: Any) -> Any:
+    return jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
+
+
+def _num_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
