@@ -327,6 +327,14 @@ def test_checkpoints_of_version_2_go_on_with_a_warning(tmp_path):
     assert same(sx.fit(build(), X, Y, training(), key=KEY), resumed)
 
 
+def test_checkpoints_of_version_3_go_on_with_a_warning(tmp_path):
+    path = tmp_path / "run.ckpt"
+    started(path, training())
+    rewritten(path, lambda header, _: header.update(version=3))
+    with pytest.warns(ResumeWarning, match="met rows in another order"):
+        resume(path)
+
+
 def test_a_checkpoint_whose_data_were_prepared_otherwise_says_so(tmp_path):
     """That of an earlier version, which standardised in single precision."""
     path = tmp_path / "run.ckpt"

@@ -4,12 +4,20 @@ import dataclasses
 import json
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import scalemix as sx
-from scalemix.fitting.building import build_method
-from scalemix.fitting.recipes import MIXTURES, PRIORS, Recipe
+from scalemix.data.input_layout import join, of_numbers
+from scalemix.fitting.building import (
+    build_method,
+    inputs_to_read,
+    reads_all,
+    reads_columns,
+    ways_to_read,
+)
+from scalemix.fitting.recipes import MIXTURES, PRIORS, Recipe, build_candidates
 from scalemix.inference.training import loop
 from scalemix.inference.training.engine import Engine
 from scalemix.mixtures import ScaleMixture
@@ -84,7 +92,7 @@ def test_impossible_settings_are_refused(settings, reason):
 
 
 def test_recipes_are_plain_values():
-    assert (Recipe().ensemble_size, Recipe(inference="mcmc").ensemble_size) == (16, 8)
+    assert [Recipe().plan(n).num_members for n in (5_000, 20_000, 20_001)] == [16, 16, 8]
     recipe = Recipe(hidden=[4, 4], num_members=np.int64(3))
     assert recipe == Recipe(hidden=(4, 4), num_members=3)
     assert recipe == Recipe(**dataclasses.asdict(recipe))
@@ -132,8 +140,6 @@ def test_settings_that_are_given_are_not_tried():
     fitted = Recipe(temperature=0.5, noise_floor=0.2, **QUICK).fit(X, Y, key=KEY)
     assert fitted.trials == ()
     assert float(fitted.posterior.model.likelihood.floor) == pytest.approx(0.2)
-    fitted = Recipe(task="classification", temperature=0.5, **QUICK).fit(X, CLASSES, key=KEY)
-    assert fitted.trials == ()
 
 
 def test_noise_training_makes_an_ensemble():
@@ -149,7 +155,10 @@ def test_noise_training_makes_an_ensemble():
 
 def test_classes_are_counted_unless_said():
     recipe = Recipe(task="classification", temperature=1.0, **QUICK)
-    assert recipe.fit(X, CLASSES, key=KEY).posterior.predict(X[:5]).mean.shape == (5, 2)
+    fitted = recipe.fit(X, CLASSES, key=KEY)
+    # The temperature is given, and there is nothing else to try.
+    assert fitted.trials == ()
+    assert fitted.posterior.predict(X[:5]).mean.shape == (5, 2)
     posterior = recipe.fit(X, CLASSES, key=KEY, num_classes=4).posterior
     assert posterior.predict(X[:5]).mean.shape == (5, 4)
     for y, num, reason in [
@@ -202,9 +211,17 @@ def test_methods_depend_on_the_number_of_rows():
 
 def test_settings_are_those_that_count():
     em = Recipe().settings(300)
-    assert em["mixture"] == "inverse-gamma"
+    # Where the family was named, columns would have no scales of their own.
+    assert em["mixture"] == "auto"
+    again = Recipe(**em | {"hidden": tuple(em["hidden"])})
+    assert again.settings(300) == em
+    layout = join([of_numbers(3), of_numbers()])
+    assert reads_columns(again, layout)
+    assert not reads_columns(Recipe(mixture="inverse-gamma"), layout)
     assert em["mixture_parameters"] == {"shape": 3.0, "rate": 3.0}
-    assert (em["num_members"], em["batch_size"], em["num_trial_members"]) == (16, 64, 4)
+    assert (em["num_members"], em["batch_size"], em["num_trial_members"]) == (16, 64, 2)
+    large = Recipe().settings(20_001)
+    assert (large["num_members"], large["batch_size"], large["num_trial_members"]) == (8, 512, 1)
     assert not {"objective", "num_draws", "sampler"} & set(em)
     fixed = Recipe(temperature=0.3, noise_floor=0.1).settings(300)
     assert "num_trial_members" not in fixed
@@ -212,8 +229,10 @@ def test_settings_are_those_that_count():
     assert not {"temperature", "noise_floor", "sampler"} & set(noise)
     assert (noise["objective"], noise["batch_size"]) == ("tail_adaptive", 128)
     chains = Recipe(inference="mcmc").settings(300)
-    assert not {"batch_size", "learning_rate", "objective", "temperature"} & set(chains)
-    assert (chains["max_steps"], chains["noise_floor"]) == (4_000, 1e-3)
+    assert not {"batch_size", "objective", "temperature"} & set(chains)
+    assert (chains["max_steps"], chains["noise_floor"]) == (3_200, 1e-3)
+    # Their warm start has a rate.
+    assert chains["learning_rate"] == 0.01
     assert Recipe(inference="noise", noise_floor=0.2).settings(300)["noise_floor"] == 0.2
     for settings in (em, fixed, noise, chains):
         assert json.loads(json.dumps(settings)) == settings
@@ -223,8 +242,28 @@ def test_chains_are_half_spent_on_adapting():
     method = build_method(Recipe(inference="mcmc", num_members=3, max_steps=4_000), 60)
     assert isinstance(method, sx.MCMC)
     assert (method.num_chains, method.num_warmup, method.sampler) == (3, 2_000, "mclmc")
-    # As many samples of each chain as a prediction can use.
-    assert (method.num_samples, method.thin) == (250, 8)
+    assert (method.num_samples, method.thin, method.warm_start_steps) == (500, 4, 4_000)
+
+
+def test_chains_have_a_plan_of_all_rows_and_no_kinks():
+    recipe = Recipe(inference="mcmc", max_steps=500, residual=True)
+    assert recipe.plan(100)[:3] == (500, 100, 8)
+    assert recipe.training(100)["steps"] == 500
+    for residual in (False, True):
+        network = dataclasses.replace(recipe, residual=residual).build_network(2, 1, key=KEY)
+        assert network.activation is jnp.tanh
+    assert Recipe().build_network(2, 1, key=KEY).activation is jax.nn.relu
+
+
+def test_without_rows_to_hold_out_networks_do_without_bins():
+    layout = join([of_numbers(2, optional=True), of_numbers()])
+    recipe = Recipe(hidden=(4, 4))
+    network = recipe.build_network(inputs_to_read(recipe, layout, 4), 2, key=KEY)
+    both = ways_to_read(recipe, network, layout, can_choose=True)
+    assert [reads_all(one) for one in both] == [True, False]
+    (one,) = ways_to_read(recipe, network, layout, can_choose=False)
+    assert one.first.on.tolist() == [True, False, False, True]
+    assert [recipe.can_choose_bins(num) for num in (39, 40)] == [False, True]
 
 
 @pytest.mark.filterwarnings("ignore:The chains disagree")
@@ -232,3 +271,9 @@ def test_mcmc_samples_what_is_asked_for():
     recipe = Recipe(inference="mcmc", hidden=(4,), num_members=2, max_steps=400)
     posterior = recipe.fit(X, Y, key=KEY).posterior
     assert np.corrcoef(posterior.predict(X).mean, Y)[0, 1] > 0.9
+
+
+@pytest.mark.parametrize(("num_rows", "strengths"), [(30, {0.0}), (60, {0.0, 1.0})])
+def test_few_rows_do_not_decide_whether_targets_go_together(num_rows, strengths):
+    candidates = build_candidates(Recipe(), num_rows, 2, None, 2, None, KEY)
+    assert {float(one.model.likelihood.strength) for one in candidates} == strengths

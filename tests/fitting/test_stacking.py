@@ -16,6 +16,7 @@ from scalemix.fitting import stacking
 from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
 from scalemix.fitting.trials import shorten
 from scalemix.networks import MLP
+from scalemix.posterior import streaming
 from scalemix.posterior.calibration import ROWS_BELIEVED, score_spread, tail_probability
 
 KEY = jax.random.key(0)
@@ -88,16 +89,18 @@ def test_a_candidate_that_explains_nothing_has_no_members(stacked):
     assert float(stacked.posterior.model.likelihood.floor) == pytest.approx(1e-3)
 
 
-def test_held_out_rows_calibrate_the_intervals():
+def test_held_out_rows_calibrate_the_intervals(monkeypatch):
     """Under noise of five times the target's spread quantiles are far too wide."""
+    # Quantiles of many rows take long where programs are not optimised.
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
     stacked = sx.fit_stacked(
-        candidates((5.0, 5.5)), *data(num=400), key=KEY, num_members=5, num_trial_members=2,
+        candidates((5.0, 5.5)), *data(), key=KEY, num_members=5, num_trial_members=2,
         progress=False,
     )  # fmt: skip
-    # A hundred rows with hardly a spread, and those believed in.
-    least = np.sqrt(ROWS_BELIEVED / (100 + ROWS_BELIEVED))
+    # Twenty rows with hardly a spread, and those believed in.
+    least = np.sqrt(ROWS_BELIEVED / (20 + ROWS_BELIEVED))
     assert least < stacked.posterior.score_spread < 1.2 * least
-    prediction = stacked.posterior.predict(data(seed=7)[0])
+    prediction = stacked.posterior.predict(data(seed=7)[0][:8])
     lower, upper = prediction.interval(0.5)
     own = prediction.quantile(0.75) - prediction.quantile(0.25)
     # All members have t(4) noise of all but one scale.
@@ -135,7 +138,7 @@ def test_calibrated_intervals_cover_what_they_say_though_the_rows_are_few():
     """Calibrated on the rows that chose the mixture they cover 87.5% in place of 90%."""
     rng = np.random.default_rng(0)
     covered, ones = {"crossed": [], "same": []}, np.ones(30)
-    for _ in range(80):
+    for _ in range(40):
         deviations = np.exp(0.3 * rng.normal(size=24))
         log_prob, cdf = trial(rng, 30, deviations)
         shares = stacking_weights(log_prob, ones)
@@ -146,10 +149,11 @@ def test_calibrated_intervals_cover_what_they_say_though_the_rows_are_few():
         ):
             tail = tail_probability(0.9, score_spread(values, ones))
             covered[name].append(np.mean((fresh > tail) & (fresh < 1 - tail)))
-    error = np.std(covered["crossed"]) / np.sqrt(80)
+    error = np.std(covered["crossed"]) / np.sqrt(40)
     # The rows believed in draw every spread to one, which costs some coverage here or wins some.
     assert abs(np.mean(covered["crossed"]) - 0.9) < 4 * error + 0.005
-    assert np.mean(covered["same"]) < 0.9 - 4 * error
+    lost = np.subtract(covered["crossed"], covered["same"])
+    assert np.mean(lost) > 4 * np.std(lost) / np.sqrt(40)
 
 
 def test_trials_are_shorter_than_long_final_fits():
@@ -158,14 +162,16 @@ def test_trials_are_shorter_than_long_final_fits():
         return shorten(method, share, method.num_steps(320)).num_steps(240)
 
     assert steps(0.3, steps=20_000) == 6_000
-    assert steps(0.3, steps=10_000) == 4_000
+    assert steps(0.3, steps=5_000) == 2_500
     assert steps(0.3, steps=500) == 500
     # Ten steps an epoch of 320 rows, whatever the number of rows of the trial.
     assert steps(0.5, epochs=1_000) == 5_000
     # One that says nothing of its length has 5,000.
-    assert steps(0.3) == 4_000
+    assert steps(0.3) == 2_500
 
 
+# Recipes, and estimators of classes, stack them too.
+@pytest.mark.slow
 def test_classes_are_stacked_and_have_no_intervals_to_calibrate():
     x, y = data()
     models = [

@@ -2,21 +2,31 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, PRNGKeyArray
 
 from scalemix import mixtures, networks
+from scalemix._random import noise_key
 from scalemix._types import PyTree
 from scalemix.data.input_layout import InputLayout
 from scalemix.fitting.candidates import noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
-from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
+from scalemix.fitting.settings import ONE_FLOOR, RecipeSettings
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.scales import have_maximum
-from scalemix.likelihoods import Categorical, Gaussian, Independent, Likelihood, for_target
+from scalemix.likelihoods import (
+    Categorical,
+    Correlated,
+    Gaussian,
+    Independent,
+    Likelihood,
+    for_target,
+)
 from scalemix.mixtures import HalfCauchy, ScaleMixture
 from scalemix.model.assignment import Prior
 from scalemix.networks.mlp import ColumnNumbers
@@ -44,8 +54,9 @@ MIXTURES: dict[str, tuple[type[ScaleMixture], dict[str, float]]] = {
 }
 # The layer that reads the inputs, in a plain network and in a residual one.
 FIRST_LAYER = ("layers.0", "first")
-# Samples that are kept of each chain: as many as a prediction uses.
-CHAIN_SAMPLES = 250
+# Chains: the prior's scale, samples that are kept of each, and how far MCLMC may be off, per
+# unknown. They were searched on training rows of yacht and energy (benchmarks/README.md).
+CHAIN_SCALE, CHAIN_SAMPLES, ENERGY_TOLERANCE = 0.5, 500, 0.1
 
 
 def mixture_parameters(recipe: RecipeSettings) -> dict[str, float]:
@@ -69,9 +80,11 @@ def build_mixture(recipe: RecipeSettings) -> ScaleMixture:
 def build_prior(recipe: RecipeSettings) -> Structure:
     """The prior of the weights."""
     structure = PRIORS[recipe.prior]
-    if structure in (ADD, ARDADD) and not (recipe.residual and len(recipe.hidden) > 1):
+    if structure in (ADD, ARDADD) and not (recipe.has_paths and len(recipe.widths) > 1):
         structure = ARD
-    return structure(build_mixture(recipe))
+    return structure(
+        build_mixture(recipe), scale=CHAIN_SCALE if recipe.inference == "mcmc" else 1.0
+    )
 
 
 def build_table_prior(recipe: RecipeSettings, layout: InputLayout | None) -> Prior:
@@ -85,10 +98,10 @@ def build_table_prior(recipe: RecipeSettings, layout: InputLayout | None) -> Pri
     prior = build_prior(recipe)
     if not reads_columns(recipe, layout):
         return prior
-    first = {FIRST_LAYER[recipe.residual]: ARD(HalfCauchy(1.0), by=("column", "part"))}
-    if not recipe.residual:
-        return first | {f"layers.{place + 1}": prior for place in range(len(recipe.hidden))}
-    blocks = {"blocks.*": prior} if len(recipe.hidden) > 1 else {}
+    first = {FIRST_LAYER[recipe.has_paths]: ARD(HalfCauchy(1.0), by=("column", "part"))}
+    if not recipe.has_paths:
+        return first | {f"layers.{place + 1}": prior for place in range(len(recipe.widths))}
+    blocks = {"blocks.*": prior} if len(recipe.widths) > 1 else {}
     return first | blocks | {"last": ARD(build_mixture(recipe))}
 
 
@@ -119,16 +132,18 @@ def may_do_without(recipe: RecipeSettings, layout: InputLayout | None) -> bool:
 
 
 def ways_to_read(
-    recipe: RecipeSettings, network: PyTree, layout: InputLayout | None
+    recipe: RecipeSettings, network: PyTree, layout: InputLayout | None, *, can_choose: bool
 ) -> list[PyTree]:
     """The network as it is; and, where it may do without some inputs, without them.
 
-    All have the same shapes, so that one program fits them.
+    Where held-out rows cannot choose between the two, it does without. Both have the same shapes,
+    so that one program fits them.
     """
     if layout is None or not may_do_without(recipe, layout):
         return [network]
     on = jnp.asarray(~layout.optional)
-    return [network, eqx.tree_at(lambda n: first_layer(n).on, network, on)]
+    without = eqx.tree_at(lambda n: first_layer(n).on, network, on)
+    return [network, without] if can_choose else [without]
 
 
 def first_layer(network: PyTree) -> Any:
@@ -149,10 +164,22 @@ def build_network(
     key: PRNGKeyArray,
 ) -> PyTree:
     """A network with fresh weights."""
-    if recipe.residual:
-        width, depth = recipe.hidden[0], len(recipe.hidden)
-        return networks.ResNet(num_inputs, num_outputs, width, depth, key=key)
-    return networks.MLP(num_inputs, num_outputs, recipe.hidden, key=key)
+    # Chains follow slopes, and those of tanh have no kinks.
+    bend = jnp.tanh if recipe.inference == "mcmc" else jax.nn.relu
+    return _start_network(recipe.has_paths, num_inputs, num_outputs, recipe.widths, bend, key)
+
+
+@eqx.filter_jit
+def _start_network(
+    has_paths: bool, num_inputs: int | ColumnNumbers, num_outputs: int, widths: tuple[int, ...],
+    bend: Callable[[Array], Array], key: PRNGKeyArray,
+) -> PyTree:  # fmt: skip
+    """A network, made in one program: alone, each operation would be one of its own."""
+    key = noise_key(key)
+    if has_paths:
+        width, depth = widths[0], len(widths)
+        return networks.ResNet(num_inputs, num_outputs, width, depth, activation=bend, key=key)
+    return networks.MLP(num_inputs, num_outputs, widths, activation=bend, key=key)
 
 
 def build_likelihoods(
@@ -162,34 +189,46 @@ def build_likelihoods(
     if recipe.task == "classification":
         return [Categorical(num_classes or 2)]
     floor = recipe.noise_floor
-    each: list[Likelihood] = [Gaussian(floor=ONE_FLOOR if floor == "auto" else floor)]
+    each: list[Likelihood] = [
+        Gaussian(
+            floor=ONE_FLOOR if floor == "auto" else floor, per_input=recipe.inference == "mcmc"
+        )
+    ]
     if recipe.inference == "em":
         each = noisy_likelihoods(None if floor == "auto" else (floor,), recipe.target)
     elif recipe.target != "real":
         each = [for_target(recipe.target, floor=None if floor == "auto" else floor)]
-    return each if num_targets is None else [Independent(one, num_targets) for one in each]
+    if num_targets is None:
+        return each
+    if recipe.tries_settings and recipe.target == "real":
+        # Held-out rows decide whether the noise of the targets goes together.
+        return [Correlated(one, num_targets, by) for one in each for by in (0.0, 1.0)]
+    return [Independent(one, num_targets) for one in each]
 
 
 def build_method(recipe: RecipeSettings, num_rows: int) -> Any:
     """Noise training or MCMC, for so many rows."""
     if recipe.inference == "noise":
         return NoiseTraining(
-            recipe.objective, num_draws=recipe.num_draws, num_members=recipe.ensemble_size,
-            **recipe.training(num_rows),
+            recipe.objective, num_draws=recipe.num_draws,
+            num_members=recipe.plan(num_rows).num_members, **recipe.training(num_rows),
         )  # fmt: skip
     # Chains need packages that not everyone has.
     from scalemix.inference.chains.mcmc import MCMC
 
-    half = max(1, (recipe.max_steps or CHAIN_STEPS) // 2)
+    plan = recipe.plan(num_rows)
+    half = max(1, plan.steps // 2)
     thin = max(1, half // CHAIN_SAMPLES)
     return MCMC(
-        num_chains=recipe.ensemble_size,
+        num_chains=plan.num_members,
         num_warmup=half,
         num_samples=max(1, half // thin),
         thin=thin,
         sampler=recipe.sampler,
         warm_start=True,
+        warm_start_steps=plan.steps,
         learning_rate=recipe.learning_rate,
+        energy_tolerance=ENERGY_TOLERANCE,
     )
 
 
@@ -220,7 +259,7 @@ def check_mixture(recipe: RecipeSettings) -> None:
         )
     prior = build_prior(recipe)
     # A layer has one scale; what else there may be has at least as many as a layer has units.
-    num_scales = {group: 1 if group == "layer" else recipe.hidden[0] for group in prior.groups}
+    num_scales = {group: 1 if group == "layer" else recipe.widths[0] for group in prior.groups}
     if inference == "em" and not have_maximum(prior, num_scales):
         raise SettingError(
             Mention("prior", recipe.prior),

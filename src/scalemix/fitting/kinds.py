@@ -110,13 +110,17 @@ class Positive:
 
 @dataclasses.dataclass(frozen=True)
 class Flag:
-    """Yes or no."""
+    """Yes or no; with `may_be_open`, also `None`."""
+
+    may_be_open: bool = False
 
     @property
     def type(self) -> str:
         return "bool"
 
-    def check(self, name: str, value: Any) -> bool:
+    def check(self, name: str, value: Any) -> bool | None:
+        if value is None and self.may_be_open:
+            return None
         if not isinstance(value, bool | np.bool_):
             raise SettingError(Mention(name), f" must be True or False, got {value!r}.")
         return bool(value)
@@ -124,17 +128,18 @@ class Flag:
 
 @dataclasses.dataclass(frozen=True)
 class Widths:
-    """The widths of one layer or more."""
+    """The widths of one layer or more; with `may_be_open`, also `None`."""
+
+    may_be_open: bool = False
 
     @property
     def type(self) -> str:
         return "sequence of int"
 
-    def check(self, name: str, value: Any) -> tuple[int, ...]:
-        try:
-            widths = tuple(value)
-        except TypeError:
-            widths = (value,)
+    def check(self, name: str, value: Any) -> tuple[int, ...] | None:
+        if value is None and self.may_be_open:
+            return None
+        widths: tuple[Any, ...] = tuple(value) if np.iterable(value) else (value,)
         if not widths:
             raise SettingError(
                 Mention(name), " must have the width of one hidden layer or more, got none."

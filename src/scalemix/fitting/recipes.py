@@ -1,6 +1,7 @@
 """From plain values to a fitted posterior: `Recipe`, which all front doors for tables use."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,8 +20,8 @@ from scalemix.fitting.building import MIXTURES, PRIORS
 from scalemix.fitting.candidates import TEMPERATURES, Candidate, default_candidates
 from scalemix.fitting.front_door import fit
 from scalemix.fitting.kinds import Mention, SettingError
-from scalemix.fitting.settings import CHAIN_STEPS, ONE_FLOOR, RecipeSettings
-from scalemix.fitting.stacking import fit_stacked
+from scalemix.fitting.settings import ONE_FLOOR, RecipeSettings
+from scalemix.fitting.stacking import can_hold_out, fit_stacked
 from scalemix.inference.training.em import VariationalEM
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
@@ -55,6 +56,9 @@ class Trial(NamedTuple):
         How many members of the ensemble have these settings.
     bins : bool or None, default=None
         Whether it reads the bins of columns; `None` where there was nothing to decide.
+    correlated : bool or None, default=None
+        Whether the noise of several targets is correlated; `None` where there was nothing to
+        decide.
 
     Examples
     --------
@@ -69,6 +73,7 @@ class Trial(NamedTuple):
     score: float
     num_members: int
     bins: bool | None = None
+    correlated: bool | None = None
 
 
 class Fitted(NamedTuple):
@@ -111,29 +116,35 @@ class Recipe(RecipeSettings):
     mixture : str, default="auto"
         The family of the scales: bernoulli, beta, exponential, gamma, gaussian, half-cauchy,
         inverse-gamma, inverse-nakagami, log-uniform, rayleigh, uniform, or auto, which is bernoulli
-        for noise training and inverse-gamma otherwise.
+        for noise training and inverse-gamma otherwise. With auto, the first layer of EM has
+        half-Cauchy scales by column instead, where columns became several inputs. A family that is
+        named holds for all layers.
     mixture_parameters : dict, optional
         Parameters of the family by name, such as keep for Bernoulli scales. The others keep their
         defaults.
     inference : {"em", "noise", "mcmc"}, default="em"
         Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
         chain Monte Carlo ("mcmc").
-    hidden : sequence of int, default=(50, 50)
-        The width of each hidden layer. All are equal in a residual network.
-    residual : bool, default=True
-        Whether every hidden layer but the first has a path around it.
+    hidden : sequence of int, optional
+        The width of each hidden layer. All are equal in a residual network. By default 50 and 50,
+        and 16 and 16 for MCMC.
+    residual : bool, optional
+        Whether every hidden layer but the first has a path around it. By default so, except for
+        MCMC.
     num_members : int, optional
-        How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM, and
-        8 otherwise.
-    num_trial_members : int, default=4
-        How many networks are fitted to try each combination of temperature and noise floor.
+        How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM with
+        up to 20,000 rows, and 8 otherwise.
+    num_trial_members : int, optional
+        How many networks are fitted to try each combination of settings that held-out rows choose
+        among. By default 2, and 1 for more than 20,000 rows.
     max_steps : int, optional
         Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
-        By default 14,000 for EM and 8,000 for noise training (17,000 and 10,000 for more than 5,000
-        rows), and 4,000 for MCMC.
+        By default 8,000, and 10,000 for more than 5,000 rows; 3,200 for MCMC; for EM 4,000 with
+        classes and up to 5,000 rows, and 4,000 with more than 20,000 rows, whose batches are
+        larger.
     batch_size : int, optional
-        Rows in a step of training. By default 64, and 128 for more than 5,000 rows. Chains use all
-        rows.
+        Rows in a step of training. By default 64; 128 for more than 5,000 rows; and 512 for EM with
+        more than 20,000. Chains use all rows.
     learning_rate : float, default=0.01
         Where the rate of Adam starts. It falls to zero along a cosine.
     temperature : float or "auto", default="auto"
@@ -169,10 +180,27 @@ class Recipe(RecipeSettings):
         super().__post_init__()
         building.check_mixture(self)
 
-    @property
-    def can_choose_bins(self) -> bool:
-        """Whether held-out rows can decide if networks read bins."""
-        return building.scales_by_column(self)
+    def can_choose_bins(self, num_rows: int) -> bool:
+        """Whether held-out rows, which choose among other settings, can decide on bins as well.
+
+        Parameters
+        ----------
+        num_rows : int
+            The number of rows to train on, of which some would be held out.
+
+        Returns
+        -------
+        bool
+            Whether the recipe tries settings, and there are enough rows to try them on.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> Recipe().can_choose_bins(30), Recipe().can_choose_bins(300)
+        (False, True)
+        """
+        able = self.tries_settings and building.scales_by_column(self)
+        return able and can_hold_out(num_rows)
 
     def build_mixture(self) -> ScaleMixture:
         """The family of scales, with its parameters.
@@ -270,8 +298,9 @@ class Recipe(RecipeSettings):
         Returns
         -------
         dict
-            Values by name. Settings that mean nothing to this inference are left out; those that
-            were left open have the values that they get.
+            Values by name, from which the same recipe is made again. Settings that mean nothing to
+            this inference are left out; those that were left open have the values that they get.
+            An open `mixture` stays "auto", which is more than a family.
 
         Examples
         --------
@@ -281,27 +310,28 @@ class Recipe(RecipeSettings):
         """
         counting = {
             "task": self.task, "inference": self.inference, "prior": self.prior,
-            "mixture": self.mixture_name, "mixture_parameters": building.mixture_parameters(self),
-            "hidden": list(self.hidden), "residual": self.residual,
-            "num_members": self.ensemble_size,
+            "mixture": self.mixture, "mixture_parameters": building.mixture_parameters(self),
+            "hidden": list(self.widths), "residual": self.has_paths,
         }  # fmt: skip
         if self.task == "regression":
             # EM tries several; the others have one.
             one = self.inference != "em" and self.target == "real" and self.noise_floor == "auto"
             counting["target"] = self.target
             counting["noise_floor"] = ONE_FLOOR if one else self.noise_floor
-        if self.inference == "mcmc":
-            return counting | {"sampler": self.sampler, "max_steps": self.max_steps or CHAIN_STEPS}
-        training = self.training(num_rows)
+        plan = self.plan(num_rows)
         counting |= {
-            "max_steps": training["steps"], "batch_size": training["batch_size"],
-            "learning_rate": training["learning_rate"],
+            "num_members": plan.num_members, "max_steps": plan.steps,
+            "learning_rate": self.learning_rate,
         }  # fmt: skip
+        if self.inference == "mcmc":
+            # The rate is that of the warm start.
+            return counting | {"sampler": self.sampler}
+        counting["batch_size"] = plan.batch_size
         if self.inference == "noise":
             return counting | {"objective": self.objective, "num_draws": self.num_draws}
         counting["temperature"] = self.temperature
-        if "auto" in (self.temperature, counting.get("noise_floor")):
-            counting["num_trial_members"] = self.num_trial_members
+        if self.tries_settings:
+            counting["num_trial_members"] = plan.num_trial_members
         return counting
 
     def fit(
@@ -366,50 +396,90 @@ class Recipe(RecipeSettings):
         num_targets = None
         if self.task == "regression" and np.ndim(y) == 2 and np.shape(y)[1] > 1:
             num_targets = np.shape(y)[1]
-        likelihoods = self.build_likelihoods(num_classes, num_targets)
-        prior = building.build_table_prior(self, layout)
-        read = building.inputs_to_read(self, layout, num_inputs)
-        network = self.build_network(read, likelihoods[0].num_outputs, key=network_key)
+        candidates = build_candidates(
+            self, num_rows, num_inputs, num_classes, num_targets, layout, network_key
+        )
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,
-            "checkpoint": checkpoint, "resume": resume, "mesh": self._mesh(),
+            "checkpoint": checkpoint, "resume": resume, "mesh": mesh_for(self),
             "standardize": True if layout is None else layout.scaled,
         }  # fmt: skip
-        if self.inference != "em":
-            model = Model(network, prior, likelihoods[0])
-            method = building.build_method(self, num_rows)
-            return Fitted(fit(model, x, y, method, **shared), ())
-        candidates = [
-            candidate
-            for reader in building.ways_to_read(self, network, layout)
-            for candidate in default_candidates(
-                reader, prior, VariationalEM(**self.training(num_rows)), likelihoods,
-                TEMPERATURES if self.temperature == "auto" else (self.temperature,),
-            )
-        ]  # fmt: skip
         if len(candidates) == 1:
             model, method = candidates[0]
-            method = dataclasses.replace(method, num_members=self.ensemble_size)
             return Fitted(fit(model, x, y, method, **shared), ())
+        plan = self.plan(num_rows)
         stacked = fit_stacked(
-            candidates, x, y, num_members=self.ensemble_size,
-            num_trial_members=self.num_trial_members, **shared,
+            candidates, x, y, num_members=plan.num_members,
+            num_trial_members=plan.num_trial_members, **shared,
         )  # fmt: skip
-        fared = zip(candidates, stacked.weights, stacked.scores, stacked.num_members, strict=True)
-        decides = building.may_do_without(self, layout)
-        return Fitted(stacked.posterior, tuple(_trial(*one, decides) for one in fared))
+        return Fitted(stacked.posterior, trials_of(self, candidates, layout, *stacked[1:]))
 
-    def _mesh(self) -> Mesh | None:
-        try:
-            return mesh_of(self.devices)
-        except ValueError as error:
-            raise SettingError(Mention("devices", self.devices), f": {error}") from None
+
+def mesh_for(recipe: RecipeSettings) -> Mesh | None:
+    """The devices that a recipe names, or `None` for the default."""
+    try:
+        return mesh_of(recipe.devices)
+    except ValueError as error:
+        raise SettingError(Mention("devices", recipe.devices), f": {error}") from None
+
+
+def build_candidates(
+    recipe: Recipe,
+    num_rows: int,
+    num_inputs: int,
+    num_classes: int | None,
+    num_targets: int | None,
+    layout: InputLayout | None,
+    key: PRNGKeyArray,
+) -> list[Candidate]:
+    """What is fitted to so many rows: one model by one method, or several of which rows choose."""
+    likelihoods = recipe.build_likelihoods(num_classes, num_targets)
+    if not can_hold_out(num_rows):
+        # No row tells whether the noise of several targets goes together: the plain answer is no.
+        plain = [one for one in likelihoods if not getattr(one, "strength", 0.0)]
+        likelihoods = plain or likelihoods
+    prior = building.build_table_prior(recipe, layout)
+    read = building.inputs_to_read(recipe, layout, num_inputs)
+    network = recipe.build_network(read, likelihoods[0].num_outputs, key=key)
+    if recipe.inference != "em":
+        model = Model(network, prior, likelihoods[0])
+        return [Candidate(model, building.build_method(recipe, num_rows))]
+    candidates = [
+        candidate
+        for reader in building.ways_to_read(
+            recipe, network, layout, can_choose=can_hold_out(num_rows)
+        )
+        for candidate in default_candidates(
+            reader, prior, VariationalEM(**recipe.training(num_rows)), likelihoods,
+            TEMPERATURES if recipe.temperature == "auto" else (recipe.temperature,),
+        )
+    ]  # fmt: skip
+    if len(candidates) == 1:
+        model, method = candidates[0]
+        num_members = recipe.plan(num_rows).num_members
+        return [Candidate(model, dataclasses.replace(method, num_members=num_members))]
+    return candidates
+
+
+def trials_of(
+    recipe: Recipe,
+    candidates: Sequence[Candidate],
+    layout: InputLayout | None,
+    weights: np.ndarray,
+    scores: np.ndarray,
+    num_members: np.ndarray,
+) -> tuple[Trial, ...]:
+    """How candidates fared, in plain values."""
+    decides = building.may_do_without(recipe, layout)
+    fared = zip(candidates, weights, scores, num_members, strict=True)
+    return tuple(_trial(*one, decides) for one in fared)
 
 
 def _trial(
     candidate: Candidate, weight: float, score: float, num_members: int, decides: bool
 ) -> Trial:
     method: Any = candidate.method
+    strength = getattr(candidate.model.likelihood, "strength", None)
     return Trial(
         temperature=method.temperature,
         noise_floor=getattr(candidate.model.likelihood.innermost, "floor", None),
@@ -417,4 +487,5 @@ def _trial(
         score=float(score),
         num_members=int(num_members),
         bins=building.reads_all(candidate.model.network) if decides else None,
+        correlated=None if strength is None else bool(strength > 0),
     )

@@ -5,8 +5,9 @@ the estimators are tested against them. This module does without JAX, so that he
 """
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from scalemix.fitting.kinds import (
     Choice,
@@ -44,15 +45,38 @@ AUTO_MIXTURE: dict[str, str] = {
     "noise": "bernoulli",
     "mcmc": "inverse-gamma",
 }
-# Networks in an ensemble, or chains, unless told otherwise.
-ENSEMBLE_SIZE: dict[str, int] = {"em": 16, "noise": 8, "mcmc": 8}
-# For more rows than this, batches are larger and training is longer.
-MANY_ROWS = 5000
-# Steps of training for few and for many rows, unless told otherwise.
-STEPS: dict[str, tuple[int, int]] = {"em": (14_000, 17_000), "noise": (8_000, 10_000)}
-CHAIN_STEPS = 4_000
-# Rows in a step of training, for few and for many rows.
-BATCH_SIZES = (64, 128)
+
+
+class Plan(NamedTuple):
+    """How training goes unless told otherwise."""
+
+    steps: int
+    batch_size: int
+    num_members: int
+    num_trial_members: int = 0
+
+
+# Chains see all rows in every step, and mix better in small networks.
+CHAIN_STEPS, NUM_CHAINS, CHAIN_WIDTHS = 3_200, 8, (16, 16)
+# Plans for up to so many rows. Those of EM were chosen on tables that are in no benchmark here, and
+# on training rows of two that are (benchmarks/README.md).
+FEW_ROWS, MANY_ROWS = 5_000, 20_000
+EM_PLANS: dict[float, Plan] = {
+    FEW_ROWS: Plan(8_000, 64, 16, 2),
+    MANY_ROWS: Plan(10_000, 128, 16, 2),
+    math.inf: Plan(4_000, 512, 8, 1),
+}
+CLASS_STEPS = 4_000
+PLANS: dict[str, dict[float, Plan]] = {
+    "em": EM_PLANS,
+    # Classes are learned sooner.
+    "em of classes": EM_PLANS | {FEW_ROWS: EM_PLANS[FEW_ROWS]._replace(steps=CLASS_STEPS)},
+    "noise": {FEW_ROWS: Plan(8_000, 64, 8), math.inf: Plan(10_000, 128, 8)},
+    # Of chains only steps and members are planned.
+    "mcmc": {math.inf: Plan(CHAIN_STEPS, 0, NUM_CHAINS)},
+}
+FEW, MORE, MOST = EM_PLANS.values()
+WIDTHS = (50, 50)
 # The least noise of a real target, where only one value is used.
 ONE_FLOOR = 1e-3
 
@@ -63,6 +87,10 @@ class Setting:
 
     kind: Kind
     meaning: str
+
+
+def _shown(widths: tuple[int, ...]) -> str:
+    return " and ".join(map(str, widths))
 
 
 def _setting(kind: Kind, meaning: str) -> dict[str, Setting]:
@@ -102,7 +130,9 @@ class RecipeSettings:
         metadata=_setting(
             Choice(("auto", *MIXTURE_NAMES)),
             f"The family of the scales: {', '.join(MIXTURE_NAMES)}, or auto, which is bernoulli "
-            f"for noise training and inverse-gamma otherwise.",
+            f"for noise training and inverse-gamma otherwise. With auto, the first layer of EM "
+            f"has half-Cauchy scales by column instead, where columns became several inputs. A "
+            f"family that is named holds for all layers.",
         ),
     )
     mixture_parameters: Mapping[str, float] | None = dataclasses.field(
@@ -121,29 +151,38 @@ class RecipeSettings:
             'Markov chain Monte Carlo ("mcmc").',
         ),
     )
-    hidden: tuple[int, ...] = dataclasses.field(
-        default=(50, 50),
+    hidden: tuple[int, ...] | None = dataclasses.field(
+        default=None,
         metadata=_setting(
-            Widths(), "The width of each hidden layer. All are equal in a residual network."
+            Widths(may_be_open=True),
+            f"The width of each hidden layer. All are equal in a residual network. By default "
+            f"{_shown(WIDTHS)}, and {_shown(CHAIN_WIDTHS)} for MCMC.",
         ),
     )
-    residual: bool = dataclasses.field(
-        default=True,
-        metadata=_setting(Flag(), "Whether every hidden layer but the first has a path around it."),
+    residual: bool | None = dataclasses.field(
+        default=None,
+        metadata=_setting(
+            Flag(may_be_open=True),
+            "Whether every hidden layer but the first has a path around it. By default so, except "
+            "for MCMC.",
+        ),
     )
     num_members: int | None = dataclasses.field(
         default=None,
         metadata=_setting(
             Count(may_be_open=True),
             f"How many networks the ensemble has; for MCMC, how many chains run. By default "
-            f"{ENSEMBLE_SIZE['em']} for EM, and {ENSEMBLE_SIZE['noise']} otherwise.",
+            f"{FEW.num_members} for EM with up to {MANY_ROWS:,} rows, and {MOST.num_members} "
+            f"otherwise.",
         ),
     )
-    num_trial_members: int = dataclasses.field(
-        default=4,
+    num_trial_members: int | None = dataclasses.field(
+        default=None,
         metadata=_setting(
-            Count(),
-            "How many networks are fitted to try each combination of temperature and noise floor.",
+            Count(may_be_open=True),
+            f"How many networks are fitted to try each combination of settings that held-out rows "
+            f"choose among. By default {FEW.num_trial_members}, and {MOST.num_trial_members} for "
+            f"more than {MANY_ROWS:,} rows.",
         ),
     )
     max_steps: int | None = dataclasses.field(
@@ -151,17 +190,19 @@ class RecipeSettings:
         metadata=_setting(
             Count(may_be_open=True),
             f"Steps of training; for MCMC, steps of each chain, the first half of which adapt "
-            f"the sampler. By default {STEPS['em'][0]:,} for EM and {STEPS['noise'][0]:,} for "
-            f"noise training ({STEPS['em'][1]:,} and {STEPS['noise'][1]:,} for more than "
-            f"{MANY_ROWS:,} rows), and {CHAIN_STEPS:,} for MCMC.",
+            f"the sampler. By default {FEW.steps:,}, and {MORE.steps:,} for more than "
+            f"{FEW_ROWS:,} rows; {CHAIN_STEPS:,} for MCMC; for EM {CLASS_STEPS:,} with classes and "
+            f"up to {FEW_ROWS:,} rows, and {MOST.steps:,} with more than {MANY_ROWS:,} rows, whose "
+            f"batches are larger.",
         ),
     )
     batch_size: int | None = dataclasses.field(
         default=None,
         metadata=_setting(
             Count(may_be_open=True),
-            f"Rows in a step of training. By default {BATCH_SIZES[0]}, and {BATCH_SIZES[1]} for "
-            f"more than {MANY_ROWS:,} rows. Chains use all rows.",
+            f"Rows in a step of training. By default {FEW.batch_size}; {MORE.batch_size} for "
+            f"more than {FEW_ROWS:,} rows; and {MOST.batch_size} for EM with more than "
+            f"{MANY_ROWS:,}. Chains use all rows.",
         ),
     )
     learning_rate: float = dataclasses.field(
@@ -215,34 +256,59 @@ class RecipeSettings:
             raise SettingError(
                 Mention("target", self.target), " is about numbers, and the target is a class."
             )
-        if self.residual and len(set(self.hidden)) > 1:
+        if self.has_paths and len(set(self.widths)) > 1:
             raise SettingError(
-                Mention("hidden", self.hidden),
+                Mention("hidden", self.widths),
                 ": the layers of a residual network are of one width. Make them so, or use ",
                 Mention("residual", False),
                 ".",
             )
 
     @property
-    def ensemble_size(self) -> int:
-        """How many networks are fitted, or chains run."""
-        return ENSEMBLE_SIZE[self.inference] if self.num_members is None else self.num_members
+    def widths(self) -> tuple[int, ...]:
+        """The width of each hidden layer, as told or by default."""
+        if self.hidden is not None:
+            return self.hidden
+        return CHAIN_WIDTHS if self.inference == "mcmc" else WIDTHS
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether there are paths around hidden layers, as told or by default."""
+        return self.inference != "mcmc" if self.residual is None else self.residual
 
     @property
     def mixture_name(self) -> str:
         """The family of the scales, with "auto" resolved."""
         return AUTO_MIXTURE[self.inference] if self.mixture == "auto" else self.mixture
 
+    @property
+    def tries_settings(self) -> bool:
+        """Whether held-out rows choose among settings."""
+        floor = self.noise_floor if self.task == "regression" else None
+        return self.inference == "em" and "auto" in (self.temperature, floor)
+
+    def plan(self, num_rows: int) -> Plan:
+        """How training on so many rows goes, with what was told."""
+        of_classes = self.inference == "em" and self.task == "classification"
+        plans = PLANS["em of classes" if of_classes else self.inference]
+        plan = plans[min(most for most in plans if num_rows <= most)]
+        batch_size = self.batch_size or plan.batch_size
+        return Plan(
+            self.max_steps or plan.steps,
+            num_rows if self.inference == "mcmc" else batch_size,
+            self.num_members or plan.num_members,
+            self.num_trial_members or plan.num_trial_members,
+        )
+
     def training(self, num_rows: int) -> dict[str, Any]:
         """Steps, batches and rate of training on so many rows, as engines name them."""
-        many = num_rows > MANY_ROWS
-        steps = self.max_steps or STEPS[self.inference][many]
+        plan = self.plan(num_rows)
         return {
-            "steps": steps,
-            "batch_size": self.batch_size or BATCH_SIZES[many],
+            "steps": plan.steps,
+            "batch_size": plan.batch_size,
             "learning_rate": self.learning_rate,
             # Often enough for a bar that moves, seldom enough to cost nothing.
-            "chunk_steps": min(500, steps),
+            "chunk_steps": min(500, plan.steps),
         }
 
 

@@ -21,7 +21,9 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix._mesh import check_mesh
 from scalemix._random import check_key, check_keys
-from scalemix.data.preparation import Standardize, prepare
+from scalemix.data.batches import Data
+from scalemix.data.preparation import Standardize, num_left, prepare
+from scalemix.data.scaling import Scaling
 from scalemix.fitting.candidates import Candidate
 from scalemix.fitting.front_door import check_method, check_resume
 from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
@@ -35,6 +37,12 @@ from scalemix.posterior.posterior import Posterior
 
 # Fewer held-out rows than this tell nothing, and all candidates count the same.
 LEAST_HELD_OUT = 10
+HELD_OUT = 0.25
+
+
+def can_hold_out(num_rows: int, share: float = HELD_OUT) -> bool:
+    """Whether there are enough rows for a part of them to choose among candidates."""
+    return num_rows * share >= LEAST_HELD_OUT
 
 
 class Stacked(NamedTuple):
@@ -72,9 +80,9 @@ def fit_stacked(
     *,
     key: PRNGKeyArray,
     num_members: int = 16,
-    num_trial_members: int = 4,
+    num_trial_members: int = 2,
     trial_share: float = 0.3,
-    held_out: float = 0.25,
+    held_out: float = HELD_OUT,
     sample_weight: Any = None,
     standardize: Standardize = True,
     progress: bool | None = None,
@@ -99,10 +107,10 @@ def fit_stacked(
         The key that decides everything random.
     num_members : int, default 16
         The size of the final ensemble.
-    num_trial_members : int, default 4
+    num_trial_members : int, default 2
         The number of fits of each candidate that are tried.
     trial_share : float, default 0.3
-        The share of the steps that trials take, since settings show their worth early. It is 4,000
+        The share of the steps that trials take, since settings show their worth early. It is 2,500
         steps if that is more, but never more than the final fits take.
     held_out : float, default 0.25
         The share of the rows on which candidates are tried. Where that makes fewer than 10 rows,
@@ -151,9 +159,9 @@ def fit_stacked_many(
     *,
     keys: PRNGKeyArray,
     num_members: int = 16,
-    num_trial_members: int = 4,
+    num_trial_members: int = 2,
     trial_share: float = 0.3,
-    held_out: float = 0.25,
+    held_out: float = HELD_OUT,
     sample_weights: Sequence[Any] | None = None,
     standardize: Standardize = True,
     progress: bool | None = None,
@@ -173,7 +181,7 @@ def fit_stacked_many(
         One key for each data set.
     num_members : int, default 16
         As in `fit_stacked`.
-    num_trial_members : int, default 4
+    num_trial_members : int, default 2
         As in `fit_stacked`.
     trial_share : float, default 0.3
         As in `fit_stacked`.
@@ -225,49 +233,98 @@ def fit_stacked_many(
         lambda key: jax.random.split(key, 4), out_axes=1
     )(keys)
     method = candidates[0][0].method
-    shares = [np.full(len(options), 1 / len(options)) for options in candidates]
-    scores = [np.full(len(options), np.nan) for options in candidates]
-    spreads: list[Any] = [1.0] * num
-    if min(len(one.y) for one in data) * held_out >= LEAST_HELD_OUT:
-        total = method.common_steps([len(one.y) for one in data])
-        trials = [
-            [Candidate(model, shorten(method, trial_share, total)) for model, method in options]
-            for options in candidates
-        ]
-        with bar(progress) as report:
-            tried = try_out(
-                trials, data, num_trial_members, held_out, trial_keys, split_keys,
-                _control(report, trial_file, resume, devices),
-            )  # fmt: skip
-        for i, (log_prob, cdf, y, weight) in enumerate(tried):
-            shares[i] = stacking_weights(log_prob, weight)
-            units = scalings[i].log_unit(candidates[i][0].model.likelihood.has_density(y))
-            scores[i] = np.average(log_prob - units, axis=1, weights=weight)
-            if np.isfinite(cdf).all():
-                spreads[i] = score_spread(crossed_cdf(log_prob, cdf, weight), weight)
-    counts = [apportion(share, num_members) for share in shares]
+    tries = can_hold_out(min(len(one.y) for one in data), held_out)
+    with bar(progress if tries else False) as report:
+        choices = choose(
+            candidates, data, scalings, trial_keys, split_keys,
+            num_trial_members=num_trial_members, trial_share=trial_share, held_out=held_out,
+            control=control_of(report, trial_file, resume, devices),
+        )  # fmt: skip
+    counts = [apportion(choice.shares, num_members) for choice in choices]
     jobs = [
-        Job(restart(options[which].model, keys[m]), options[which].method, i, keys[m])
-        for i, (options, count) in enumerate(zip(candidates, counts, strict=True))
-        for keys in [jax.random.split(final_keys[i], num_members)]
-        for m, which in enumerate(np.repeat(np.arange(len(options)), count).tolist())
+        job
+        for i, options in enumerate(candidates)
+        for job in jobs_of(options, counts[i], i, final_keys[i])
     ]
     with bar(progress) as report:
-        control = _control(report, checkpoint, resume, devices)
-        outcome = run_jobs(jobs, method.schedule(data), data, control=control).outcome(num_members)
+        control = control_of(report, checkpoint, resume, devices)
+        # As in the trials, whose program then serves here too.
+        lengths = [num_left(len(one.y), held_out) for one in data] if tries else []
+        trained = run_jobs(jobs, method.schedule(data), data, control=control, lengths=lengths)
+        outcome = trained.outcome(num_members)
     posteriors = [
-        Posterior(one.networks, scaling, one.history, key, spread)
-        for one, scaling, key, spread in zip(
-            outcome.inferred, scalings, predict_keys, spreads, strict=True
+        Posterior(one.networks, scaling, one.history, key, choice.spread)
+        for one, scaling, key, choice in zip(
+            outcome.inferred, scalings, predict_keys, choices, strict=True
         )
     ]
     outcome.warn(posteriors)
-    return [Stacked(*one) for one in zip(posteriors, shares, scores, counts, strict=True)]
+    return [
+        Stacked(posterior, choice.shares, choice.scores, count)
+        for posterior, choice, count in zip(posteriors, choices, counts, strict=True)
+    ]
 
 
-def _control(
+class Choice(NamedTuple):
+    """What held-out rows say of candidates."""
+
+    shares: np.ndarray
+    scores: np.ndarray
+    spread: Any
+    """By which intervals of the mixture are calibrated."""
+
+
+def choose(
+    candidates: Sequence[Sequence[Candidate]],
+    data: Sequence[Data],
+    scalings: Sequence[Scaling],
+    trial_keys: PRNGKeyArray,
+    split_keys: PRNGKeyArray,
+    *,
+    num_trial_members: int,
+    control: Control,
+    trial_share: float = 0.3,
+    held_out: float = 0.25,
+) -> list[Choice]:
+    """What held-out rows of each data set choose among its candidates."""
+    even = [np.full(len(options), 1 / len(options)) for options in candidates]
+    if not can_hold_out(min(len(one.y) for one in data), held_out):
+        return [Choice(shares, np.full(len(shares), np.nan), 1.0) for shares in even]
+    total = candidates[0][0].method.common_steps([len(one.y) for one in data])
+    trials = [
+        [Candidate(model, shorten(method, trial_share, total)) for model, method in options]
+        for options in candidates
+    ]
+    tried = try_out(trials, data, num_trial_members, held_out, trial_keys, split_keys, control)
+    choices = []
+    for options, scaling, (log_prob, cdf, y, weight) in zip(
+        candidates, scalings, tried, strict=True
+    ):
+        units = scaling.log_unit(options[0].model.likelihood.has_density(y))
+        scores = np.average(log_prob - units, axis=1, weights=weight)
+        spread: Any = 1.0
+        if np.isfinite(cdf).all():
+            spread = score_spread(crossed_cdf(log_prob, cdf, weight), weight)
+        choices.append(Choice(stacking_weights(log_prob, weight), scores, spread))
+    return choices
+
+
+def jobs_of(
+    options: Sequence[Candidate], counts: np.ndarray, which: int, key: PRNGKeyArray
+) -> list[Job]:
+    """The members of the final ensemble on data set `which`, so many of each candidate."""
+    keys = jax.random.split(key, int(counts.sum()))
+    chosen = np.repeat(np.arange(len(options)), counts).tolist()
+    return [
+        Job(restart(options[one].model, keys[m]), options[one].method, which, keys[m])
+        for m, one in enumerate(chosen)
+    ]
+
+
+def control_of(
     report: Any, checkpoint: str | Path | None, resume: bool, mesh: Mesh | None
 ) -> Control:
+    """Who watches a part of the fit, and where it is kept."""
     path = None if checkpoint is None else Path(checkpoint)
     return Control(report, path, resume=resume, mesh=mesh)
 

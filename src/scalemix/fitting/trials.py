@@ -20,7 +20,7 @@ from scalemix.inference.training.settings import Training
 NUM_SCORED = 64
 # Trials are no shorter than this, unless the final fits are: networks that have hardly begun to
 # learn are too unsure of everything, and say nothing about those that have.
-LEAST_TRIAL_STEPS = 4000
+LEAST_TRIAL_STEPS = 2500
 
 
 class HeldOut(NamedTuple):
@@ -62,9 +62,9 @@ def try_out(
     schedule = candidates[0][0].method.schedule(train)
     log_prob, cdf = (
         values.reshape(-1, num_trial_members, *values.shape[1:])
-        for values in run_jobs(jobs, schedule, train, control=control).score_rows(
-            held_out, NUM_SCORED
-        )
+        for values in run_jobs(
+            jobs, schedule, train, control=control, lengths=[len(one.y) for one in data]
+        ).score_rows(held_out, NUM_SCORED)
     )
     # The members of a candidate are mixed, as those of the final ensemble will be.
     log_prob = np.logaddexp.reduce(log_prob, axis=1) - np.log(num_trial_members)
