@@ -14,6 +14,7 @@ from scalemix.networks.readers import input_sites, output_sites
 from scalemix.networks.sites import find_sites
 from scalemix.posterior.networks import Ensemble, GaussianNetworks, OneNetwork, SampledNetworks
 from scalemix.posterior.posterior import History, Posterior
+from scalemix.posterior.relevance import span
 from tests.networks.cases import Flat, Stack
 
 KEY = jax.random.key(0)
@@ -398,3 +399,8 @@ def test_a_depth_that_cannot_be_told_is_no_number():
     assert np.isnan(relevance.effective_depth)
     assert "the output layer cannot be told" in str(relevance)
     assert "effective depth nan" not in str(relevance)
+
+
+def test_numbers_that_differ_are_told_from_the_least_to_the_most():
+    assert span([3, 3]) == "3"
+    assert span([5, 3, 4]) == "3 to 5"

@@ -9,8 +9,8 @@ that comes from where they came from is found at least as plausible as `t` with 
 So the interval, or the set, is of all targets that are at least as plausible.
 
 Where the model is wrong about which rows are noisier, the distance of a target from the mean is the
-better measure of real targets, and intervals are narrower by it. Every third row is kept out of the
-calibration to choose between the two, so that the choice costs no guarantee.
+better measure of real targets, and intervals are narrower by it. Every fourth row is kept out of
+the calibration to choose between the two, so that the choice costs no guarantee.
 
 The guarantee is about new rows on average, not about each kind of row, and it is lost where new
 rows differ from those that were kept apart.
@@ -27,8 +27,12 @@ from scalemix.posterior.predictive import Predictive
 
 # Fewer rows than this are not enough to choose by.
 LEAST_CHOOSING = 20
+# Every so many rows one is kept to choose by.
+CHOOSING_EVERY = 4
 # The coverage at which intervals are compared to choose.
 COMPARED = 0.9
+# How much narrower the distribution's own intervals have to be: less is chance as often as not.
+NARROWER = 0.9
 
 
 class Conformal(NamedTuple):
@@ -162,7 +166,7 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
 def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conformal:
     """The calibration by the measure under which intervals of some of the rows are narrower."""
     (tails,) = predictive._stream(statistics.tail, seen)
-    chosen_by = np.arange(len(y)) % 3 == 0
+    chosen_by = np.arange(len(y)) % CHOOSING_EVERY == 0
     kind = predictive.likelihood
     # Counts, prices and shares cannot have noise of one width: near an end there is no room for it.
     real = not kind.discrete and kind.support == (-math.inf, math.inf)
@@ -174,8 +178,7 @@ def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
         some = Conformal(np.sort(found[chosen_by], axis=0), np.full(found.shape[1:], by_error))
         lower, upper = some.interval(predictive, COMPARED)
         widths.append(np.mean((upper - lower)[chosen_by], axis=0))
-    # Not a number where both are infinite: then it makes no difference.
-    by_error = np.asarray(widths[1] < widths[0])
+    by_error = np.asarray(widths[1] * NARROWER < widths[0])
     found = np.where(by_error, errors, tails)[~chosen_by]
     return Conformal(np.sort(found, axis=0), by_error)
 
@@ -192,9 +195,10 @@ def refuse_unobserved(y: np.ndarray) -> None:
     """Raise `ValueError` for times below zero, those that were not observed to the end."""
     if np.any(y < 0):
         raise ValueError(
-            "A time that was not observed to the end does not say whether an interval would have "
-            "held it: calibrate with rows whose times were (y above 0), and fit without a share "
-            "for calibration."
+            "Conformal intervals are not available for times that were not all observed to the "
+            "end: such a time does not say whether an interval would have held it. Leaving these "
+            "rows out is no way around it, for short times are observed more often than long ones. "
+            "Fit without a share of rows for calibration, and use the model's own intervals."
         )
 
 

@@ -257,7 +257,8 @@ class Posterior(eqx.Module):
         Parameters
         ----------
         x : array_like, optional
-            Inputs to compare predictions at, before and after; needed for `tolerance`.
+            Inputs to compare predictions at, before and after, two different rows or more; needed
+            for `tolerance`.
         threshold : float, default 0.01
             What counts as off, as in `relevance`.
         tolerance : float, optional

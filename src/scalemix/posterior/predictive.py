@@ -95,6 +95,13 @@ class Predictive:
     def __len__(self) -> int:
         return num_rows(self._x)
 
+    def __repr__(self) -> str:
+        rows, draws = len(self), self.num_draws
+        return (
+            f"Predictive({rows:,} row{'s' * (rows != 1)}, {self.likelihood.title}, "
+            f"{draws:,} draw{'s' * (draws != 1)})"
+        )
+
     @property
     def mean(self) -> np.ndarray:
         """The mean of the target; for classes, their probabilities."""

@@ -4,7 +4,7 @@
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -188,13 +188,12 @@ class Relevance:
             rows.append((str(names[i]), f"{self.inputs[i]:.3f}", f"{noise:.3g}"))
         num_above = len(rows)
         for name, share in self.layers.items():
-            on = self.units_on[name]
-            units = f"{np.sum(on) / len(self.layers_on[name]):g} of {on.shape[-1]} units on"
+            on, num_parts = self.units_on[name], len(self.layers_on[name])
+            units = f"{_count(on, num_parts)} of {on.shape[-1]} units on"
             for group, by_layer in self.groups_on.items():
                 if name in by_layer:
                     on = by_layer[name]
-                    num = f"{np.sum(on) / len(self.layers_on[name]):g}"
-                    units += f", {num} of {on.shape[-1]} {group}s on"
+                    units += f", {_count(on, num_parts)} of {on.shape[-1]} {group}s on"
             off = "" if self.layers_on[name].any() else ", off"
             noise = self.signal_to_noise.layers[name]
             rows.append((name, f"{share:.3f}", f"{noise:.3g}", f"{units}{off}"))
@@ -323,6 +322,18 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
 def _tells_rows_apart(model: Model, name: str) -> bool:
     """Whether rows of a site may differ in their scales."""
     return any(group in ("unit", "weight") for group in model.structures[name].groups)
+
+
+def span(counts: Iterable[int]) -> str:
+    """Whole numbers in a line of text: one if they are all the same, else from the least on."""
+    ordered = sorted(int(count) for count in counts)
+    least, most = ordered[0], ordered[-1]
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _count(on: np.ndarray, num_parts: int) -> str:
+    """How many are on in each member or chain."""
+    return span(on.reshape(num_parts, -1).sum(axis=1))
 
 
 def _share(values: np.ndarray, total: Any) -> np.ndarray:

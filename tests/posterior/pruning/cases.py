@@ -48,30 +48,31 @@ def gaussian(model, rng, rows_off):
     """
     network = jax.tree.map(
         lambda leaf: (
-            jnp.asarray(rng.normal(size=leaf.shape), leaf.dtype) if eqx.is_array(leaf) else leaf
+            jax.device_put(rng.normal(size=leaf.shape).astype(leaf.dtype))
+            if eqx.is_array(leaf)
+            else leaf
         ),
         model.network,
     )
     model = eqx.tree_at(lambda m: m.network, model, network)
-    weights, deviations = dict(model.weights), {}
+    # In NumPy, where every operation on a new shape would be a program to compile.
+    weights, deviations = jax.tree.map(np.asarray, dict(model.weights)), {}
     for name, weight in weights.items():
-        off = jnp.asarray(rows_off.get(name, np.zeros(weight.shape[1], bool)))[None]
-        weights[name] = jnp.where(off, 1e-3 * weight, weight)
-        deviations[name] = jnp.where(off, 1.0, deviation_of(weights[name]))
+        off = rows_off.get(name, np.zeros(weight.shape[1], bool))[None]
+        weights[name] = np.where(off, np.float32(1e-3) * weight, weight)
+        deviations[name] = np.where(off, np.float32(1), deviation_of(weights[name]))
     variances = {
         name: {
-            "unit": jnp.arange(1.0, weight.shape[1] + 1),
-            "output": jnp.arange(1.0, weight.shape[0] + 1),
+            "unit": np.arange(1, weight.shape[1] + 1, dtype=np.float32),
+            "output": np.arange(1, weight.shape[0] + 1, dtype=np.float32),
             "weight": weight**2,
-            "layer": jnp.ones(()),
+            "layer": np.ones((), np.float32),
         }
         for name, weight in weights.items()
     }
-    return GaussianNetworks(
-        model.with_weights(weights),
-        deviations,
-        {n: {g: variances[n][g] for g in s.groups} for n, s in model.structures.items()},
-    )
+    chosen = {n: {g: variances[n][g] for g in s.groups} for n, s in model.structures.items()}
+    weights, deviations, chosen = jax.device_put((weights, deviations, chosen))
+    return GaussianNetworks(model.with_weights(weights), deviations, chosen)
 
 
 def deviation_of(weight):

@@ -66,8 +66,13 @@ def mean_change(before: Predictive, after: Predictive) -> float:
     if not before.likelihood.ordered:
         change, spread = change.max(axis=-1), spread.max(axis=-1)
         doubt = doubt.mean(axis=-1)
-    # Predictions that do not vary have no spread: their change is compared with their doubt.
+    # Where a model predicts the same of all rows, its change is compared with its doubt.
     return float(np.max(change / np.where(spread > 0, spread, doubt)))
+
+
+def rows_differ(x: Inputs) -> bool:
+    """Whether there are two different rows: others say nothing of how predictions vary."""
+    return any(bool(np.any(leaf != leaf[:1])) for leaf in map(np.asarray, jax.tree.leaves(x)))
 
 
 def rows_as_seen(posterior: Posterior, x: Inputs | None) -> Inputs | None:

@@ -25,6 +25,7 @@ from scalemix.posterior.pruning.measures import (
     mean_change,
     measure_latency,
     rows_as_seen,
+    rows_differ,
 )
 from scalemix.posterior.pruning.report import Report
 from scalemix.posterior.relevance_rule import LISTED
@@ -186,6 +187,11 @@ def _predict(posterior: Posterior, x: Any) -> tuple[Inputs, Predictive]:
     x = check_inputs(x, posterior.model)
     if num_rows(x) == 0:
         raise ValueError("x has no rows to compare predictions on.")
+    if not rows_differ(x):
+        raise ValueError(
+            "x has no two different rows, and predictions of one row have no spread to measure "
+            "their change by: give prune more rows, such as those it was fitted to."
+        )
     return x, posterior.predict(x)
 
 

@@ -1,8 +1,9 @@
 """What pruning did: to the network, to its speed, to its predictions."""
 
 import dataclasses
+from collections.abc import Collection, Mapping, Sequence
 
-from scalemix._text import text_table
+from scalemix._text import shortened, text_table
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,12 +41,16 @@ class Report:
         The inputs that the network takes, as columns of the `x` that it was fitted to.
     inputs_off : tuple of int
         The inputs that no member reads any more, whether they are taken or not.
+    columns_off : tuple of str or None
+        The columns of a table that were read and of which no input is read any more; `None` where
+        no columns are known.
     latency : tuple of float or None
         Median seconds of a compiled pass of 1,024 rows through all members, measured here and now,
         with `timed=True`.
     mean_change : float or None
         The largest change of the predictive mean at the inputs given, in units of its spread over
-        the rows. Before and after share the noise of their draws, so that it is no chance.
+        the rows; in units of the predictive standard deviation where the mean is the same in all
+        rows. Before and after share the noise of their draws, so that it is no chance.
     std : tuple of float or None
         The average predictive standard deviation at the inputs given, each from draws of its own.
     notes : tuple of str
@@ -69,33 +74,81 @@ class Report:
     groups_off: dict[str, dict[str, tuple[int, int]]] = dataclasses.field(default_factory=dict)
     inputs: tuple[int, ...] = ()
     inputs_off: tuple[int, ...] = ()
+    columns_off: tuple[str, ...] | None = None
     latency: tuple[float, float] | None = None
     mean_change: float | None = None
     std: tuple[float, float] | None = None
     notes: tuple[str, ...] = ()
+
+    def by_column(
+        self, columns: Mapping[str, Sequence[int]], unread: Collection[int] = ()
+    ) -> "Report":
+        """The same, by the names of columns that became several inputs each.
+
+        Parameters
+        ----------
+        columns : dict of str to sequence of int
+            The inputs that each column became.
+        unread : collection of int, optional
+            Inputs that were not read before, either. A column of which none was read is not named.
+
+        Returns
+        -------
+        Report
+            With `columns_off`.
+
+        Examples
+        --------
+        >>> import dataclasses
+        >>> report = post.prune(mask_only=True).report
+        >>> report = dataclasses.replace(report, inputs_off=(0, 1, 2))
+        >>> report.by_column({"size": [0, 1], "town": [2, 3]}).columns_off
+        ('size',)
+        """
+        off, before = set(self.inputs_off), set(unread)
+        gone = (
+            name
+            for name, places in columns.items()
+            if off >= set(places) and not before >= set(places)
+        )
+        return dataclasses.replace(self, columns_off=tuple(gone))
 
     @property
     def outputs_off(self) -> dict[str, tuple[int, int]]:
         """How many outputs of each layer are off, and how many there are."""
         return self.groups_off.get("output", {})
 
+    @property
+    def parameters_each(self) -> tuple[int, int]:
+        """`num_parameters` of one network, a mean over the members."""
+        return self._each(self.num_parameters)
+
+    @property
+    def stored_each(self) -> tuple[int, int]:
+        """`num_stored` of one network, all of which are of one size."""
+        return self._each(self.num_stored)
+
+    def _each(self, pair: tuple[int, int]) -> tuple[int, int]:
+        before, after = (round(num / self.num_members) for num in pair)
+        return before, after
+
     def __str__(self) -> str:
         pairs: dict[str, tuple[float, float]] = {
             f"{name}, units": pair for name, pair in self.units.items()
         }
-        of = f" of {self.num_members} members" if self.num_members > 1 else ""
-        pairs |= {"layers": self.num_layers, f"parameters{of}": self.num_parameters}
+        of = f" of each of {self.num_members} networks" if self.num_members > 1 else ""
+        pairs |= {"layers": self.num_layers, f"parameters{of}": self.parameters_each}
         if self.num_stored != self.num_parameters:
-            pairs["numbers stored"] = self.num_stored
+            pairs[f"numbers stored{of}"] = self.stored_each
         if self.multiply_adds is not None:
-            pairs[f"multiply-adds{of}"] = self.multiply_adds
+            pairs[f"multiply-adds{of}"] = self._each(self.multiply_adds)
         if self.latency is not None:
             pairs["ms for 1,024 rows"] = (1e3 * self.latency[0], 1e3 * self.latency[1])
         if self.std is not None:
             pairs["average predictive std"] = self.std
         rows = [("", "before", "after")]
         for name, pair in pairs.items():
-            before, after = (f"{n:,}" if isinstance(n, int) else f"{n:.3g}" for n in pair)
+            before, after = (f"{n:,}" if isinstance(n, int) else _short(n) for n in pair)
             rows.append((name, before, after))
         text = text_table(rows, "<>>")
         if self.dropped:
@@ -108,13 +161,19 @@ class Report:
         text.append(f"rows of weights set to zero: {_listed(self.rows_off)}")
         for group, off in self.groups_off.items():
             text.append(f"{group}s of weights set to zero: {_listed(off)}")
-        if self.inputs_off:
+        if self.columns_off:
+            text.append(f"not read any more: {shortened(self.columns_off)}")
+        elif self.inputs_off and self.columns_off is None:
             text.append(f"inputs not read: {', '.join(map(str, self.inputs_off))}")
         if self.mean_change is not None:
             text.append(
                 f"largest change of the predictive mean: {self.mean_change:.2g} of its spread"
             )
         return "\n".join([*text, *self.notes])
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1e3 else f"{value:.3g}"
 
 
 def _listed(off: dict[str, tuple[int, int]]) -> str:

@@ -219,7 +219,10 @@ def _check_file(path: Path) -> None:
 
 
 def _header_length(start: bytes, size: int) -> int:
-    foreign = ValueError("it is not a file that scalemix wrote, or it was cut short.")
+    foreign = ValueError(
+        "it is not a file that scalemix wrote, or it was cut short. What joblib.dump wrote is read "
+        "by joblib.load, and what Posterior.export wrote by jax.export.deserialize."
+    )
     if len(start) < 8:
         raise foreign
     (length,) = struct.unpack("<Q", start)

@@ -104,10 +104,11 @@ def decode_likelihood(
             num = values.get("num_targets")
             values[name] = decode_likelihood(value, lead, each if num is None else (*each, num))
         elif name not in static:
-            shape = (*lead, *each) if name in kind.learned else lead
+            mine = (*each, *kind.learned_shape(values)) if name in kind.learned else ()
+            shape = (*lead, *mine)
             values[name] = _parameter(value, name, shape)
     learned = {name: values.pop(name) for name in kind.learned}
-    if learned:
+    if "floor" in values:
         # The file does not hold where learning started; any value above the floor will do.
         values["scale"] = 2 * values["floor"] + 1.0
     likelihood = kind(**values)

@@ -32,7 +32,7 @@ class Info:
     likelihood : str
         The likelihood, in words.
     num_parameters : int
-        Numbers in one network.
+        Numbers in one network that can be learned, those that pruning set to zero included.
     num_steps : int
         How many steps the fit took.
     metadata : dict
@@ -106,7 +106,13 @@ def info(path: str | Path) -> Info:
         def shape(name: str) -> list[int]:
             return take(take(listed, name, dict), "shape", list)
 
-        sizes = [math.prod(shape(name)) for name in take(network, "arrays", dict).values()]
+        # What is counted are the numbers that can be learned, as in a report of pruning, and not
+        # which columns a layer reads.
+        sizes = [
+            math.prod(shape(name))
+            for name in take(network, "arrays", dict).values()
+            if "float" in take(take(listed, name, dict), "dtype", str)
+        ]
         structures = take(header, "structures", dict)
         return Info(
             scalemix=take(header, "scalemix", str),
