@@ -1,11 +1,14 @@
 """Effects against a network that is known, and importance of columns that matter or do not."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 import pandas
+import polars
 import pytest
 
 mpl.use("Agg")
@@ -13,8 +16,17 @@ import matplotlib.pyplot as plt
 
 import scalemix as sx
 from scalemix.analysis import plots
-from scalemix.analysis.effects import effect, permutation_importance, strongest_pair
-from scalemix.data.scaling import Scaling
+from scalemix.analysis.effects import (
+    Importance,
+    effect,
+    grid_of,
+    permutation_importance,
+    strongest_pair,
+)
+from scalemix.analysis.frames import column_of, replaced
+from scalemix.analysis.importance import RMSE, _risen
+from scalemix.analysis.input_effects import Setting, effects_of_inputs
+from scalemix.data.scaling import UNSCALED, Scaling
 from scalemix.posterior.history import History
 from scalemix.posterior.networks import Ensemble, OneNetwork
 
@@ -67,11 +79,11 @@ def test_the_effect_is_the_mean_over_rows_and_its_band_that_over_draws(known):
 
 
 def test_columns_that_act_together_are_found(known):
-    pair, strength = strongest_pair(known, X, num_values=5)
-    assert pair == (1, 2)
+    pair = strongest_pair(known, X, num_values=5)
+    assert pair.columns == (1, 2)
     grid_b, grid_c = effect(known, X, pair, num_values=5).grids
     product = np.outer(grid_b - grid_b.mean(), grid_c - grid_c.mean())
-    assert strength == pytest.approx(2 * np.std(product), rel=1e-3)
+    assert pair.strength == pytest.approx(2 * np.std(product), rel=1e-3)
     with pytest.raises(ValueError, match="needs two columns"):
         strongest_pair(known, X[:, :1])
 
@@ -88,6 +100,98 @@ def test_importance_is_zero_for_a_column_that_is_not_read(known):
     assert both.loss[0] == found.loss[0]
 
 
+def test_the_rise_of_the_error_is_its_definition(known):
+    y = X[:, 0]
+    ((seed,),) = np.asarray(jax.random.bits(KEY, (1, 1))).tolist()
+    found = permutation_importance(known, X, y, groups=[[0]], num_shuffles=1, key=KEY)
+    table = X.copy()
+    table[:, 0] = X[np.random.default_rng(seed).permutation(len(X)), 0]
+    before, after = (sx.metrics.rmse(y, known.predict(x).mean) for x in (X, table))
+    assert found.measure == "RMSE"
+    assert found.rise[0] == pytest.approx(after - before, rel=1e-5)
+
+
+def test_the_standard_error_of_the_rise_is_that_of_other_rows():
+    """Rows drawn anew, shuffles that agree: rises spread as the standard error says."""
+    rng = np.random.default_rng(0)
+
+    def drawn():
+        before = rng.gamma(2.0, size=200)
+        return _risen(before, np.tile(before + rng.gamma(1.0, size=200), (3, 1)), RMSE, (0.0, 0.0))
+
+    rises, errors = np.array([drawn() for _ in range(400)]).T
+    # The spread of 400 draws is known to one in 28.
+    assert np.mean(errors) == pytest.approx(np.std(rises), rel=4 / 28)
+
+
+def test_what_one_row_decides_does_not_come_first():
+    found = Importance(
+        loss=np.array([9.0, 0.5, 0.1]), error=np.array([8.0, 0.1, 0.1]),
+        rise=np.array([2.0, 0.5, 0.8]), rise_error=np.array([1.9, 0.1, 0.1]), measure="RMSE",
+    )  # fmt: skip
+    assert found.order.tolist() == [2, 1, 0]
+    ax = plots.importance(found, ["outlier", "b", "c"])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b", "outlier"]
+    assert ax.get_xlabel() == "rise of the RMSE when shuffled"
+    plt.close("all")
+
+
+class Told:
+    """An estimator of two classes that has remarks on every row, as those of tables may have."""
+
+    classes_ = np.array(["no", "yes"])
+    feature_names_in_ = np.array(["a", "b", "c"])
+
+    def __init__(self):
+        network = sx.networks.MLP(3, 2, width=4, depth=1, key=KEY)
+        model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Categorical(2))
+        empty = History(*np.zeros((3, 0)))
+        self.posterior = sx.Posterior(OneNetwork(model), UNSCALED, empty, KEY)
+
+    def predict_dist(self, table):
+        for category in (sx.RangeWarning, sx.InputWarning):
+            warnings.warn(f"{len(table)} rows are odd", category, stacklevel=2)
+        return self.posterior.predict(table)
+
+
+def test_labels_are_those_of_the_classes():
+    told = Told()
+    labels = np.where(X[:, 0] > 0, "yes", "no")
+    numbers = (X[:, 0] > 0).astype(int)
+    # The rows themselves are remarked on, once.
+    with pytest.warns(UserWarning, match="^40 rows are odd") as remarks:
+        found = permutation_importance(told, X, labels, num_shuffles=2, key=KEY)
+    assert len(remarks) == 2
+    same = permutation_importance(told.posterior, X, numbers, num_shuffles=2, key=KEY)
+    np.testing.assert_array_equal(found.loss, same.loss)
+    assert found.measure == "Brier score"
+    with pytest.raises(ValueError, match=r"none of the model's classes: 'maybe'.* are 'no', 'yes'"):
+        permutation_importance(told, X, np.where(X[:, 0] > 0, "yes", "maybe"), key=KEY)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_of_a_grid_are_not_remarked_on_and_outputs_have_names():
+    told = Told()
+    yes = effect(told, X, "a", output="yes", num_values=3)
+    np.testing.assert_array_equal(yes.mean, effect(told, X, 0, output=1, num_values=3).mean)
+    assert yes.names == ("a",)
+    no_such = "no output 'X': output may be 0 to 1, or one of the classes 'no', 'yes'"
+    with pytest.raises(ValueError, match=no_such):
+        effect(told, X, 0, output="X")
+    with pytest.raises(ValueError, match="no output 2"):
+        effect(told.posterior, X, 0, output=2)
+    with pytest.raises(ValueError, match="2 classes or targets: say which"):
+        effect(told, X, 0)
+    pair = strongest_pair(told, X, output="yes", num_values=3)
+    assert set(pair.columns) <= {"a", "b", "c"}
+    assert effect(told, X, pair, output="yes", num_values=3).names == pair.columns
+
+
+def test_of_one_output_there_is_nothing_to_choose(known):
+    with pytest.raises(ValueError, match="leave out output='X'"):
+        effect(known, X, 0, output="X")
+
+
 def test_tables_may_be_frames_and_columns_few_values(known):
     class Named:
         def predict_dist(self, table):
@@ -99,6 +203,77 @@ def test_tables_may_be_frames_and_columns_few_values(known):
     np.testing.assert_allclose(
         found.mean, effect(known, frame.to_numpy(), 1, num_values=20).mean, rtol=1e-5
     )
+
+
+NUM_DAYS = 101
+DAYS = pandas.date_range("2024-01-01", periods=NUM_DAYS)
+# All but two days are within a year of one another, and quantiles leave those two out.
+DAYS_APART = pandas.Series(
+    [pandas.Timestamp("1900-01-01"), *DAYS[1:-1], pandas.Timestamp(2099, 1, 1)]
+)
+
+
+@pytest.mark.parametrize("zone", [None, "US/Eastern"])
+@pytest.mark.parametrize("gap", [False, True])
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_the_grid_of_dates_is_of_quantiles(library, gap, zone):
+    dates = DAYS_APART.dt.tz_localize("UTC").dt.tz_convert(zone) if zone else DAYS_APART.copy()
+    if gap:
+        dates = pandas.concat([dates, pandas.Series([pandas.NaT], dtype=dates.dtype)])
+    frame = pandas.DataFrame({"d": dates})
+    grid = grid_of(column_of(polars.from_pandas(frame) if library == "polars" else frame, 0), 3)
+    # Of a day for each per cent, those at 5%, 50% and 95%.
+    np.testing.assert_array_equal(grid, DAYS.to_numpy()[[5, 50, 95]])
+
+
+def test_gaps_of_frames_are_no_values():
+    words = pandas.DataFrame({"s": pandas.array(["u", None, "v", "u"], dtype="string")})
+    assert grid_of(column_of(words, 0), 5).tolist() == ["u", "v"]
+    numbers = pandas.DataFrame({"i": pandas.array([*range(101), None], dtype="Int64")})
+    np.testing.assert_allclose(grid_of(column_of(numbers, 0), 3), [5, 50, 95])
+
+
+def test_a_value_between_whole_numbers_stays_there():
+    for frame in (pandas.DataFrame({"i": [1, 2]}), polars.DataFrame({"i": [1, 2]})):
+        table = replaced(frame, 0, np.array([1.5, 1.75]))
+        assert column_of(table, 0).tolist() == [1.5, 1.75]
+
+
+@pytest.mark.parametrize("library", [pandas.DataFrame, polars.DataFrame])
+def test_columns_of_frames_have_names(known, library):
+    class Named:
+        def predict_dist(self, table):
+            return known.predict(table[["a", "b", "c"]].to_numpy())
+
+    frame = library(dict(zip("abc", X.T, strict=True)))
+    found = effect(Named(), frame, ("c", "a"), num_values=3)
+    assert (found.columns, found.names) == ((2, 0), ("c", "a"))
+    np.testing.assert_array_equal(found.mean, effect(known, X, (2, 0), num_values=3).mean)
+    assert plots.effect(found).get_xlabel() == "c"
+    with pytest.raises(ValueError, match="no column 'd' in the frame"):
+        effect(Named(), frame, "d")
+    with pytest.raises(ValueError, match="say its number"):
+        effect(known, X, "a")
+    with pytest.raises(ValueError, match="no column 3: x has 3"):
+        effect(known, X, 3)
+    y = known.predict(X).mean
+    by_name = permutation_importance(
+        Named(), frame, y, groups=[["a"], ["b", "c"]], num_shuffles=2, key=KEY
+    )
+    by_number = permutation_importance(known, X, y, groups=[[0], [1, 2]], num_shuffles=2, key=KEY)
+    np.testing.assert_array_equal(by_name.loss, by_number.loss)
+
+
+def test_columns_that_became_several_inputs_have_effects(known):
+    """Both inputs of a column are set at once; one that is one input is as any column."""
+    blocks = np.array([[0.0, 1.0], [2.0, 3.0]])
+    both = Setting(1, "both", np.array(["low", "high"]), (1, 2), blocks)
+    alone = Setting(0, "a", np.array([0.0, 1.0]), (0,), np.array([[0.0], [1.0]]))
+    one, pair = effects_of_inputs(known, X, [(both,), (both, alone)], num_rows=40)
+    rest = 10 + 2 * 2 * X[:, 0].mean()
+    np.testing.assert_allclose(one.mean, [rest, rest + 2 * 6], rtol=1e-4)
+    np.testing.assert_allclose(pair.mean, 10 + 2 * np.array([[0, 2], [6, 8]]), rtol=1e-4)
+    assert pair.names == ("both", "a")
 
 
 def test_pictures_show_curves_and_maps(known):

@@ -3,9 +3,13 @@
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 
 import scalemix as sx
-from scalemix.analysis.evaluation import MEASURES, evaluate, shuffling_losses
+from scalemix.analysis.evaluation import MEASURES, evaluate, levels_of
+from scalemix.data.scaling import UNSCALED
+from scalemix.posterior.history import History
+from scalemix.posterior.networks import OneNetwork
 
 KEY = jax.random.key(0)
 
@@ -38,13 +42,50 @@ def test_figures_agree_with_their_definitions(fitted):
     assert "r2" not in single
 
 
-def test_shuffling_finds_what_is_used(fitted):
-    posterior, x, y = fitted
-    groups = {"both": [0, 1], "first": [0], "second": [1], "none": [2]}
-    losses = shuffling_losses(posterior, x, y, groups, seed=0)
-    assert losses["both"] > losses["second"] > 1
-    assert losses["first"] > losses["second"]
-    assert abs(losses["none"]) < 0.1 * losses["second"]
+def test_whole_numbers_lie_anywhere_on_their_step():
+    """Levels of counts that come from the predictive itself are uniform, as those of numbers."""
+    network = sx.networks.MLP(1, "scalar", width=2, depth=1, key=KEY)
+    model = sx.Model(network, sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Poisson())
+    empty = History(np.zeros(0), np.zeros(0), np.zeros(0))
+    posterior = sx.Posterior(OneNetwork(model), UNSCALED, empty, KEY)
+    predictive = posterior.predict(np.zeros((400, 1)))
+    levels = levels_of(predictive, predictive.sample(KEY, 1)[0])
+    # The 0.1% quantile of Kolmogorov's distance is 1.95 over the root of the number.
+    assert scipy.stats.kstest(levels, "uniform").statistic < 1.95 / 20
+    assert (levels <= predictive.cdf(predictive.sample(KEY, 1)[0]) + 1e-6).all()
+
+
+def untrained(likelihood):
+    network = sx.networks.MLP(1, likelihood.num_outputs, width=2, depth=1, key=KEY)
+    model = sx.Model(network, sx.ARD(sx.Bernoulli(0.9)), likelihood)
+    empty = History(np.zeros(0), np.zeros(0), np.zeros(0))
+    return sx.Posterior(OneNetwork(model), UNSCALED, empty, KEY)
+
+
+def test_no_model_knows_the_rows_of_training_and_not_those_of_the_test():
+    predictive = untrained(sx.likelihoods.Categorical(2)).predict(np.zeros((4, 1)))
+    assert repr(predictive) == "Predictive(4 rows, Categorical, 1 draw)"
+    y = np.array([1, 1, 1, 0])
+    known = evaluate(predictive, y, classes=True, key=KEY, trained_on=np.array([0, 0, 1]))
+    assert known["baseline_accuracy"] == 0.25
+    assert "commonest_share" not in known
+    unknown = evaluate(predictive, y, classes=True, key=KEY)
+    assert unknown["commonest_share"] == 0.75
+    assert "baseline_accuracy" not in unknown
+
+
+def test_times_that_go_on_have_a_concordance_and_a_baseline():
+    likelihood = sx.likelihoods.RightCensored(sx.likelihoods.Weibull())
+    predictive = untrained(likelihood).predict(np.linspace(-1, 1, 5)[:, None])
+    y = np.array([1.0, 2.0, -3.0, 0.5, 4.0])
+    found = evaluate(predictive, y, classes=False, key=KEY, trained_on=y)
+    assert found["concordance"] == sx.metrics.concordance(y, predictive.mean)
+    ended = scipy.stats.CensoredData(uncensored=y[y > 0], right=-y[y < 0])
+    best = scipy.stats.weibull_min(*scipy.stats.weibull_min.fit(ended, floc=0))
+    expected = np.where(y > 0, best.logpdf(np.abs(y)), best.logsf(np.abs(y))).mean()
+    assert found["baseline_log_likelihood"] == pytest.approx(expected, abs=1e-4)
+    assert found.keys() <= MEASURES.keys()
+    assert "baseline_log_likelihood" not in evaluate(predictive, y, classes=False, key=KEY)
 
 
 @pytest.mark.parametrize(

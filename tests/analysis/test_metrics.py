@@ -1,7 +1,9 @@
+import itertools
+
 import numpy as np
 import pytest
 import scipy.stats as st
-from sklearn.metrics import brier_score_loss
+from sklearn.metrics import brier_score_loss, precision_recall_fscore_support, roc_auc_score
 
 from scalemix.analysis import metrics
 
@@ -49,8 +51,24 @@ def test_classes():
     p = RNG.uniform(size=50)
     both = np.stack([1 - p, p], axis=1)
     assert metrics.accuracy(labels, p) == np.mean((p > 0.5) == labels)
-    assert metrics.brier(labels, both) == pytest.approx(2 * brier_score_loss(labels, p))
+    assert metrics.brier(labels, both) == pytest.approx(brier_score_loss(labels, p))
     assert metrics.brier(labels, p) == metrics.brier(labels, both)
+
+
+def test_classes_are_told_apart_as_scikit_learn_counts_it():
+    labels, raw = RNG.integers(0, 3, size=80), RNG.uniform(size=(80, 3)).round(1) + 0.01
+    p = raw / raw.sum(axis=1, keepdims=True)
+    areas = [roc_auc_score(labels == i, p[:, i]) for i in range(3)]
+    assert metrics.auc(labels, p) == pytest.approx(np.mean(areas))
+    assert np.isnan(metrics.auc([1, 1], [0.2, 0.7]))
+    found = metrics.by_class(labels, p)
+    precision, recall, _, rows = precision_recall_fscore_support(labels, p.argmax(axis=1))
+    np.testing.assert_allclose(found.precision, precision)
+    np.testing.assert_allclose(found.recall, recall)
+    np.testing.assert_array_equal(found.num_rows, rows)
+    absent = metrics.by_class([0, 0], [[0.9, 0.1], [0.8, 0.2]])
+    assert np.isnan(absent.precision[1])
+    assert np.isnan(absent.recall[1])
 
 
 def test_expected_calibration_error():
@@ -70,3 +88,22 @@ def test_wrong_shapes_are_refused():
         metrics.accuracy([0.5, 1], np.zeros((2, 2)))
     with pytest.raises(ValueError, match="One label a row"):
         metrics.accuracy([0, 1], np.zeros((3, 2)))
+
+
+def test_concordance_counts_pairs_of_which_the_longer_is_known():
+    y = np.array([3.0, -3.0, 5.0, -4.0, 1.0, 2.0, -0.5])
+    predicted = np.array([2.0, 2.5, 2.0, 1.0, 0.5, 3.0, 9.0])
+    agree = []
+    for i, j in itertools.permutations(range(len(y)), 2):
+        # Row j outlasts row i, which ended.
+        if y[i] > 0 and (abs(y[j]) > y[i] or (abs(y[j]) == y[i] and y[j] < 0)):
+            agree.append(np.sign(predicted[j] - predicted[i]) / 2 + 0.5)
+    assert metrics.concordance(y, predicted) == pytest.approx(np.mean(agree))
+    # Of times of two lengths that all ended it is the AUC.
+    lengths, scores = RNG.integers(1, 3, 60), RNG.normal(size=60).round(1)
+    area = metrics.auc(lengths - 1, np.clip(scores / 20 + 0.5, 0, 1))
+    assert metrics.concordance(lengths, scores) == pytest.approx(area)
+    # A target of which nothing is known does not count.
+    both = np.stack([y, -np.abs(y)], axis=1), np.stack([predicted, predicted], axis=1)
+    assert metrics.concordance(*both) == pytest.approx(np.mean(agree))
+    assert np.isnan(metrics.concordance(-np.ones(3), np.ones(3)))

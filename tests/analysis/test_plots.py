@@ -101,6 +101,17 @@ def test_calibration_is_a_share_against_a_level():
     np.testing.assert_allclose([at_half.min(), at_half.max()], expected, atol=1e-3)
 
 
+def test_calibration_of_a_class_is_the_share_in_bins_of_equal_numbers():
+    said = np.linspace(0.005, 0.995, 80)
+    came = np.arange(80) % 4 == 0
+    ax = plots.class_calibration(said, came)
+    stated, observed = ax.lines[1].get_data()
+    np.testing.assert_allclose(stated, said.reshape(8, 10).mean(axis=1))
+    np.testing.assert_allclose(observed, came.reshape(8, 10).mean(axis=1))
+    with pytest.raises(ValueError, match="for each row"):
+        plots.class_calibration(said, came[:3])
+
+
 def test_relevance_is_sorted_and_cut():
     values = np.array([0.1, 0.5, 0.05, 0.35])
     ax = plots.relevance(values, ["a", "b", "c", "d"], top=2)
@@ -108,6 +119,9 @@ def test_relevance_is_sorted_and_cut():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["b", "d", "2 others"]
     # The first bar is on top.
     assert ax.yaxis_inverted()
+    # What is below zero has its number on the right of zero, away from the names.
+    ax = plots.relevance([0.5, -0.3], ["a", "b"])
+    assert [text.xy[0] for text in ax.texts] == [0.5, 0.0]
     ax = plots.relevance({"layers.0": 0.2, "layers.1": 0.8})
     assert [text.get_text() for text in ax.get_yticklabels()] == ["layers.1", "layers.0"]
 

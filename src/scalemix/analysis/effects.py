@@ -10,34 +10,34 @@ Rows with one value replaced may be unlike any that were seen, above all where c
 """
 
 import itertools
-import warnings
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
-from scalemix._random import check_key
-from scalemix.data.ranges import RangeWarning
+from scalemix.analysis.asking import Estimator, means_of, predict_made_up
+from scalemix.analysis.frames import column_of, names_of, number_of, replaced, take
+from scalemix.analysis.importance import Importance, permutation_importance
 from scalemix.data.values import check_levels
-from scalemix.posterior import statistics
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.predictive import Predictive
+
+__all__ = [
+    "Effect",
+    "Importance",
+    "Pair",
+    "beyond_sum",
+    "effect",
+    "grid_of",
+    "permutation_importance",
+    "strongest_pair",
+    "summarise",
+]
 
 # Of so many of the strongest columns the pairs are compared.
 MOST_PAIRED = 4
 # The levels of the quantiles that a grid lies between: beyond them a few rows decide everything.
 GRID_ENDS = 0.05, 0.95
-
-
-class Estimator(Protocol):
-    """A model that takes tables as its user has them."""
-
-    def predict_dist(self, X: Any) -> Predictive:
-        """The predictive distribution of a table."""
-        ...
 
 
 class Effect(NamedTuple):
@@ -55,6 +55,8 @@ class Effect(NamedTuple):
         The band that holds the curve with the probability asked for, value by value.
     individual : numpy.ndarray
         The curve of each row, (rows, values), without a band; of two columns there are none.
+    names : tuple of str
+        What the columns are called.
 
     Examples
     --------
@@ -70,6 +72,7 @@ class Effect(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     individual: np.ndarray
+    names: tuple[str, ...]
 
     @property
     def strength(self) -> float:
@@ -77,12 +80,34 @@ class Effect(NamedTuple):
         return float(np.std(self.mean))
 
 
+class Pair(NamedTuple):
+    """Two columns, and how much they do together. `strongest_pair` gives it, `effect` takes it.
+
+    Attributes
+    ----------
+    columns : tuple of str or int
+        The columns: by name if they have names, else by number.
+    strength : float
+        The standard deviation of what the two do together beyond the sum of their effects, in the
+        unit of the prediction.
+
+    Examples
+    --------
+    >>> from scalemix.analysis.effects import Pair, effect
+    >>> effect(post, x, Pair((0, 2), 0.5), num_values=3).mean.shape
+    (3, 3)
+    """
+
+    columns: tuple[int | str, int | str]
+    strength: float
+
+
 def effect(
     model: Posterior | Estimator,
     x: Any,
-    columns: int | tuple[int, int],
+    columns: int | str | tuple[int | str, int | str] | Pair,
     *,
-    output: int | None = None,
+    output: Any = None,
     num_values: int = 20,
     num_rows: int = 100,
     probability: float = 0.9,
@@ -97,10 +122,14 @@ def effect(
     x : array_like of shape (rows, columns)
         Rows that say what the other columns are, such as those of training: an array or a data
         frame.
-    columns : int or pair of int
-        Which column by its number, or which two.
-    output : int, optional
-        Which class, or which of several targets; of one target there is nothing to choose.
+    columns : int, str, or a pair of them
+        Which column by its number, or by its name in a data frame; or which two, such as those of
+        `strongest_pair`.
+    output : int or label, optional
+        Which class or which of several targets, by number; or a class by its label in the
+        estimator's `classes_`, unless labels are whole numbers, which count as numbers; or a
+        target by its name in the estimator's `target_names_`, if it was fitted to a data frame of
+        targets. Of one target there is nothing to choose.
     num_values : int, default 20
         The most values in a grid: quantiles of the column from 5% to 95%, or all its values if
         they are fewer.
@@ -121,24 +150,40 @@ def effect(
     >>> both.mean.shape, bool((both.lower <= both.upper).all())
     ((4, 4), True)
     """
-    several = (columns,) if isinstance(columns, int | np.integer) else columns
-    chosen = tuple(int(column) for column in several)
+    columns = columns.columns if isinstance(columns, Pair) else columns
+    several = (columns,) if isinstance(columns, int | np.integer | str) else columns
+    names = names_of(x, model)
+    chosen = tuple(number_of(x, column, names) for column in several)
     (held,) = check_levels("A band's probability", float(probability))
     some = np.unique(np.linspace(0, len(x) - 1, min(len(x), num_rows)).astype(int))
-    rows = _take(x, some)
-    grids = tuple(_grid(_column(x, column), num_values) for column in chosen)
+    rows = take(x, some)
+    grids = tuple(grid_of(column_of(x, column), num_values) for column in chosen)
     points = list(itertools.product(*grids))
-    table = _take(rows, np.tile(np.arange(len(some)), len(points)))
+    table = take(rows, np.tile(np.arange(len(some)), len(points)))
     for column, values in zip(chosen, zip(*points, strict=True), strict=True):
-        table = _replaced(table, column, np.repeat(_as_array(values), len(some)))
-    means = _means(_predict(model, table), output).reshape(len(points), len(some), -1)
+        table = replaced(table, column, np.repeat(_as_array(values), len(some)))
+    means = means_of(predict_made_up(model, table), output, model)
+    means = means.reshape(len(points), len(some), -1)
+    called = tuple(names[column] if names else f"column {column}" for column in chosen)
+    return summarise(chosen, called, grids, means, held)
+
+
+def summarise(
+    columns: tuple[int, ...],
+    names: tuple[str, ...],
+    grids: tuple[np.ndarray, ...],
+    means: np.ndarray,
+    probability: float,
+) -> Effect:
+    """The effect from the means of all points of the grid, rows and draws, in this order."""
     # The curves of all draws, each a mean over the rows.
-    curves, tails = means.mean(axis=1), (1 - held) / 2
+    curves, tails = means.mean(axis=1), (1 - probability) / 2
     shape = tuple(len(grid) for grid in grids)
     lower, upper = np.quantile(curves, [tails, 1 - tails], axis=1)
+    own = means.mean(axis=2).T if len(columns) == 1 else np.zeros((0, 0))
     return Effect(
-        chosen, grids, curves.mean(axis=1).reshape(shape), lower.reshape(shape),
-        upper.reshape(shape), means.mean(axis=2).T if len(chosen) == 1 else np.zeros((0, 0)),
+        columns, grids, curves.mean(axis=1).reshape(shape), lower.reshape(shape),
+        upper.reshape(shape), own, names,
     )  # fmt: skip
 
 
@@ -146,10 +191,10 @@ def strongest_pair(
     model: Posterior | Estimator,
     x: Any,
     *,
-    output: int | None = None,
+    output: Any = None,
     num_values: int = 6,
     num_rows: int = 30,
-) -> tuple[tuple[int, int], float]:
+) -> Pair:
     """The two columns whose joint effect differs most from the sum of their own.
 
     Only the four columns with the strongest effects are compared.
@@ -160,23 +205,22 @@ def strongest_pair(
         As in `effect`.
     x : array_like of shape (rows, columns)
         As in `effect`, with two columns or more.
-    output : int, optional
+    output : int or label, optional
         As in `effect`.
     num_values, num_rows : int, default 6 and 30
         As in `effect`, and fewer, since every pair has a grid of its own.
 
     Returns
     -------
-    tuple
-        The pair, and the standard deviation of what the two do together beyond the sum of their
-        effects, in the unit of the prediction.
+    Pair
+        The columns, and how much they do together. `effect` takes it as it is.
 
     Examples
     --------
-    >>> from scalemix.analysis.effects import strongest_pair
-    >>> pair, strength = strongest_pair(post, x, num_values=3)
-    >>> len(pair), strength >= 0
-    (2, True)
+    >>> from scalemix.analysis.effects import effect, strongest_pair
+    >>> pair = strongest_pair(post, x, num_values=3)
+    >>> effect(post, x, pair, num_values=4).mean.shape
+    (4, 4)
     """
     sizes = {"output": output, "num_values": num_values, "num_rows": num_rows}
     num_columns = np.shape(x)[1]
@@ -186,118 +230,20 @@ def strongest_pair(
     strongest = sorted(range(num_columns), key=lambda c: -alone[c].strength)[:MOST_PAIRED]
 
     def beyond(pair: tuple[int, int]) -> float:
-        both = effect(model, x, pair, **sizes).mean
-        rest = both - both.mean(axis=0, keepdims=True) - both.mean(axis=1, keepdims=True)
-        return float(np.std(rest))
+        return beyond_sum(effect(model, x, pair, **sizes))
 
     strengths = {pair: beyond(pair) for pair in itertools.combinations(sorted(strongest), 2)}
-    best = max(strengths, key=strengths.__getitem__)
-    return best, strengths[best]
+    first, second = best = max(strengths, key=strengths.__getitem__)
+    names = names_of(x, model)
+    # Names that two columns share would say nothing.
+    named = len(set(names)) == num_columns
+    return Pair((names[first], names[second]) if named else best, strengths[best])
 
 
-class Importance(NamedTuple):
-    """How much predictions get worse when a column is shuffled among the rows.
-
-    Attributes
-    ----------
-    loss : numpy.ndarray
-        What the log-likelihood of a row loses on average, in nats, for each column.
-    error : numpy.ndarray
-        The standard error of each, from the rows and from the shuffles.
-
-    Examples
-    --------
-    >>> from scalemix.analysis.effects import permutation_importance
-    >>> permutation_importance(post, x, y, num_shuffles=2, key=key).loss.shape
-    (3,)
-    """
-
-    loss: np.ndarray
-    error: np.ndarray
-
-
-def permutation_importance(
-    model: Posterior | Estimator,
-    x: Any,
-    y: Any,
-    *,
-    groups: Sequence[Sequence[int]] | None = None,
-    num_shuffles: int = 5,
-    key: PRNGKeyArray,
-) -> Importance:
-    """How much the predictions of some rows need each column.
-
-    It differs from the prior's relevance, which says how large the weights are that read a column.
-    Large weights need not matter for predictions: their effects may cancel, or only rare rows may
-    need them. And of two columns that say the same, both may have large weights, or either one.
-
-    Parameters
-    ----------
-    model : Posterior or estimator
-        As in `effect`.
-    x : array_like of shape (rows, columns)
-        Rows with known targets, best such as were not trained on.
-    y : array_like
-        Their targets, as the posterior takes them: classes are counted from 0.
-    groups : sequence of sequences of int, optional
-        Columns to shuffle together, such as those that one category became. By default each alone.
-    num_shuffles : int, default 5
-        How often each column is shuffled.
-    key : PRNGKeyArray
-        The randomness of the shuffles.
-
-    Returns
-    -------
-    Importance
-        The loss for each column or group, with its standard error.
-
-    Examples
-    --------
-    >>> from scalemix.analysis.effects import permutation_importance
-    >>> together = [[0], [1, 2]]
-    >>> permutation_importance(post, x, y, groups=together, num_shuffles=2, key=key).error.shape
-    (2,)
-    """
-    check_key(key, "key")
-    groups = [[column] for column in range(np.shape(x)[1])] if groups is None else groups
-    before = _predict(model, x).log_prob(y)
-    seeds = np.asarray(jax.random.bits(key, (len(groups), num_shuffles)))
-    losses, errors = [], []
-    for columns, own in zip(groups, seeds, strict=True):
-        falls = []
-        for seed in own.tolist():
-            order = np.random.default_rng(seed).permutation(len(before))
-            table = x
-            for column in columns:
-                table = _replaced(table, column, _column(x, column)[order])
-            falls.append(before - _predict(model, table).log_prob(y))
-        by_row = np.mean(falls, axis=0)
-        losses.append(by_row.mean())
-        # Shuffles that differ show in the rows' means; their own spread comes on top.
-        of_shuffles = np.std(np.mean(falls, axis=1)) ** 2 / num_shuffles
-        errors.append(np.sqrt(np.var(by_row) / len(by_row) + of_shuffles))
-    return Importance(np.array(losses), np.array(errors))
-
-
-def _predict(model: Any, x: Any) -> Predictive:
-    predict = model.predict if isinstance(model, Posterior) else model.predict_dist
-    with warnings.catch_warnings():
-        # Rows with one value replaced are unlike others on purpose.
-        warnings.simplefilter("ignore", RangeWarning)
-        return predict(x)
-
-
-def _means(predictive: Predictive, output: int | None) -> np.ndarray:
-    """The mean of each row's target under each draw, (rows, draws)."""
-    (means,) = predictive._stream(statistics.means)
-    means = predictive._in_units(means)
-    if means.ndim == 2:
-        return means
-    if output is None:
-        raise ValueError(
-            f"There are {means.shape[2]} classes or targets: say which of them, such as output=0."
-        )
-    return means[:, :, output]
+def beyond_sum(both: Effect) -> float:
+    """The standard deviation of what two columns do together beyond the sum of their effects."""
+    mean = both.mean
+    return float(np.std(mean - mean.mean(axis=0, keepdims=True) - mean.mean(axis=1, keepdims=True)))
 
 
 def _as_array(values: Sequence[Any]) -> np.ndarray:
@@ -306,7 +252,7 @@ def _as_array(values: Sequence[Any]) -> np.ndarray:
     return np.array(values) if same else np.array(values, object)
 
 
-def _grid(values: np.ndarray, num: int) -> np.ndarray:
+def grid_of(values: np.ndarray, num: int) -> np.ndarray:
     """Values for a column to take: all of them if they are few; else quantiles, or the most
     frequent words. What is missing is none of them."""
     if values.dtype.kind in "biuf":
@@ -315,43 +261,22 @@ def _grid(values: np.ndarray, num: int) -> np.ndarray:
         if len(different) <= num:
             return different
         return np.unique(np.quantile(values, np.linspace(*GRID_ENDS, num)))
-    # What is missing is not equal to itself, or not there.
-    present = [value for value in values.tolist() if value is not None and value == value]
     if values.dtype.kind in "mM":
-        different = np.unique(values[~np.isnat(values)])
-        places = np.linspace(0, len(different) - 1, min(num, len(different))).astype(int)
-        return different[places]
+        ordered = np.sort(values[~np.isnat(values)])
+        different = np.unique(ordered)
+        if len(different) <= num:
+            return different
+        # Dates that there are: between whole days there would be hours.
+        places = np.round(np.linspace(*GRID_ENDS, num) * (len(ordered) - 1)).astype(int)
+        return np.unique(ordered[places])
+    present = [value for value in values.tolist() if not _is_missing(value)]
     frequent = [word for word, _ in Counter(present).most_common(num)]
     return np.array(sorted(frequent, key=str), object)
 
 
-# Tables are arrays or data frames: those of pandas have `iloc`, those of polars `with_columns`.
-
-
-def _column(x: Any, column: int) -> np.ndarray:
-    if hasattr(x, "iloc"):
-        values = np.asarray(x.iloc[:, column])
-    elif hasattr(x, "with_columns"):
-        values = x[:, column].to_numpy()
-    else:
-        values = np.asarray(x)[:, column]
-    return values
-
-
-def _take(x: Any, rows: np.ndarray) -> Any:
-    if hasattr(x, "iloc"):
-        return x.iloc[rows]
-    return x[rows.tolist()] if hasattr(x, "with_columns") else np.asarray(x)[rows]
-
-
-def _replaced(x: Any, column: int, values: np.ndarray) -> Any:
-    if hasattr(x, "iloc"):
-        table = x.copy()
-        table.isetitem(column, values)
-        return table
-    if hasattr(x, "with_columns"):
-        old = x[:, column]
-        return x.with_columns(type(old)(old.name, values.tolist(), dtype=old.dtype, strict=False))
-    table = np.array(x)
-    table[:, column] = values
-    return table
+def _is_missing(value: Any) -> bool:
+    # What is missing is not there, is not equal to itself, or will not say whether it is.
+    try:
+        return value is None or bool(value != value)
+    except TypeError:
+        return True

@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix.analysis import metrics
-from scalemix.posterior.posterior import Posterior
+from scalemix.analysis.times import fit_constant
 from scalemix.posterior.predictive import Predictive
 
 LEAST_SAMPLES = 100
@@ -22,6 +22,9 @@ class Figure:
     form: str
     """How its value is formatted."""
     meaning: str
+    averaged: bool = True
+    """Whether a mean over several targets says something. What is in a target's own unit has none,
+    and one interval that covers too much hides another that covers too little."""
 
     def show(self, value: float) -> str:
         """The value as it stands in a table."""
@@ -36,43 +39,24 @@ MEASURES = {
         ".4g",
         "root-mean-square error of the prediction, in the target's unit; large errors count most; "
         "lower is better",
+        averaged=False,
     ),
     "mae": Figure(
         "mean absolute error",
         ".4g",
         "how far off a prediction is on average, in the target's unit; lower is better",
+        averaged=False,
     ),
     "r2": Figure(
         "variance explained",
         ".1%",
         "100% is perfect; 0% is no better than always saying the mean",
     ),
-    "log_likelihood": Figure(
-        "log-likelihood",
+    "deviance": Figure(
+        "mean deviance",
         ".4g",
-        "mean log probability (density) that was given to what happened; higher is better; only "
-        "comparable between models of the same target",
-    ),
-    "crps": Figure(
-        "CRPS",
-        ".4g",
-        "distance between the predicted distribution and what happened, in the target's unit; "
-        "lower is better; for a prediction without doubt it is the absolute error",
-    ),
-    "coverage": Figure(
-        "90% interval covers",
-        ".1%",
-        "share of rows whose target lies in its 90% interval; best near 90%",
-    ),
-    "width": Figure(
-        "width of 90% interval",
-        ".4g",
-        "mean width of these intervals, in the target's unit; narrow is good if they still cover",
-    ),
-    "calibration_error": Figure(
-        "calibration error",
-        ".3f",
-        "mean gap between predicted and observed shares; 0 is perfect",
+        "how far predictions are from what happened, where errors may be as large as the numbers "
+        "are (counts, and numbers above zero); lower is better",
     ),
     "accuracy": Figure(
         "accuracy",
@@ -82,12 +66,66 @@ MEASURES = {
     "baseline_accuracy": Figure(
         "accuracy of no model",
         ".1%",
-        "what always saying the most common class of these rows would get",
+        "what always saying the most common class of the training rows would get",
+    ),
+    "commonest_share": Figure(
+        "share of the commonest class",
+        ".1%",
+        "in these rows: what always saying it would get, if one knew beforehand which class it is; "
+        "the classes of the training rows are not known here",
+    ),
+    "auc": Figure(
+        "AUC",
+        ".3f",
+        "how often a row of a class is given a larger probability of it than a row of another; "
+        "0.5 is chance, 1 is perfect",
+    ),
+    "log_likelihood": Figure(
+        "log-likelihood",
+        ".4g",
+        "mean log probability (density) that was given to what happened; higher is better; only "
+        "comparable between models of the same target",
+    ),
+    "baseline_log_likelihood": Figure(
+        "log-likelihood of no model",
+        ".4g",
+        "that of one distribution (Weibull) of times for all rows, as found in the training rows",
+    ),
+    "concordance": Figure(
+        "concordance",
+        ".3f",
+        "how often the longer of two times has the larger prediction, where it is known which is "
+        "the longer; 0.5 is chance, 1 is perfect",
+    ),
+    "crps": Figure(
+        "CRPS",
+        ".4g",
+        "distance between the predicted distribution and what happened, in the target's unit; "
+        "lower is better; for a prediction without doubt it is the absolute error",
+        averaged=False,
+    ),
+    "coverage": Figure(
+        "90% interval covers",
+        ".1%",
+        "share of rows whose target lies in its 90% interval; best near 90%",
+        averaged=False,
+    ),
+    "width": Figure(
+        "width of 90% interval",
+        ".4g",
+        "mean width of these intervals, in the target's unit; narrow is good if they still cover",
+        averaged=False,
+    ),
+    "calibration_error": Figure(
+        "calibration error",
+        ".3f",
+        "mean gap between predicted and observed shares; 0 is perfect",
     ),
     "brier": Figure(
         "Brier score",
         ".4f",
-        "squared distance of the class probabilities from the truth; 0 is perfect, lower is better",
+        "squared distance of the class probabilities from the truth, counted as scikit-learn does: "
+        "at most 1 for two classes, at most 2 for more; 0 is perfect",
     ),
     "expected_calibration_error": Figure(
         "calibration error",
@@ -98,65 +136,124 @@ MEASURES = {
 
 
 def evaluate(
-    predictive: Predictive, y: Any, *, classes: bool, key: PRNGKeyArray
+    predictive: Predictive, y: Any, *, classes: bool, key: PRNGKeyArray, trained_on: Any = None
 ) -> dict[str, float]:
     """The figures of `MEASURES` that suit the target, by name.
 
     Those of several targets are means over the targets, but for the log-likelihood, which is that
     of all of them together.
 
-    `classes` says whether the target is a class, and `key` draws the samples behind CRPS.
+    `classes` says whether the target is a class, and `key` draws the samples behind CRPS. The
+    targets that the model was `trained_on`, where they are known, say what no model would predict.
     """
     y = np.asarray(y)
     mean = predictive.mean
     log_likelihood = metrics.log_likelihood(predictive.log_prob(y))
     if classes:
-        return {
-            "accuracy": metrics.accuracy(y, mean),
-            "baseline_accuracy": float(np.bincount(y).max() / len(y)),
-            "log_likelihood": log_likelihood,
-            "brier": metrics.brier(y, mean),
-            "expected_calibration_error": metrics.expected_calibration_error(y, mean),
-        }
+        ours = {**of_classes(y, mean), "log_likelihood": log_likelihood}
+        return _finite({"accuracy": ours["accuracy"], **_commonest(y, trained_on), **ours})
     if np.any(y < predictive.likelihood.support[0]):
         # Some times were not observed to the end: how far off a prediction is, nobody knows.
-        return {"log_likelihood": log_likelihood}
+        constant = None if trained_on is None else fit_constant(np.asarray(trained_on))
+        without = np.nan if constant is None else float(constant.log_prob(y).mean())
+        return _finite(
+            {
+                "log_likelihood": log_likelihood,
+                "baseline_log_likelihood": without,
+                "concordance": metrics.concordance(y, mean),
+            }
+        )
     interval = predictive.interval(PROBABILITY)
     # As many samples as draws can share the compiled program of the draws.
     num_samples = max(predictive.num_draws, LEAST_SAMPLES)
-    errors, spread = np.mean((y - mean) ** 2, axis=0), np.var(y, axis=0)
     figures = {
-        "rmse": metrics.rmse(y, mean),
-        "mae": metrics.mae(y, mean),
-        "r2": float(np.mean(1 - errors / spread)) if np.all(spread > 0) else np.nan,
+        **of_numbers(y, mean),
         "log_likelihood": log_likelihood,
         "crps": metrics.crps(y, predictive.sample(key, num_samples)),
         "coverage": metrics.interval_coverage(y, interval),
         "width": metrics.interval_width(interval),
-        "calibration_error": metrics.calibration_error(predictive.cdf(y)),
+        "calibration_error": metrics.calibration_error(levels_of(predictive, y)),
     }
-    # One row has no spread to explain, and files hold no NaN.
-    return {name: value for name, value in figures.items() if np.isfinite(value)}
+    return _finite(figures)
 
 
-def shuffling_losses(
-    posterior: Posterior, x: np.ndarray, y: np.ndarray, groups: dict[str, list[int]], *, seed: int
-) -> dict[str, float]:
-    """How much worse predictions get when the inputs of a group are shuffled among the rows.
+def evaluate_each(
+    predictive: Predictive, y: Any, *, key: PRNGKeyArray | None = None
+) -> list[dict[str, float]]:
+    """The figures of each of several targets by itself; none for one target.
 
-    The loss is the growth of the RMSE, or the fall of the accuracy; values a little below zero are
-    chance. It shows what the network uses, whichever way it was fitted.
+    With a `key`, which draws the samples behind it, CRPS is among them.
     """
-    classes = not posterior.model.likelihood.ordered
+    y = np.asarray(y)
+    # Classes are one target, whatever the shape of their probabilities.
+    if y.ndim == 1:
+        return []
+    mean = predictive.mean
+    if np.any(y < predictive.likelihood.support[0]):
+        return [
+            _finite({"concordance": metrics.concordance(*pair)})
+            for pair in zip(y.T, mean.T, strict=True)
+        ]
+    lower, upper = predictive.interval(PROBABILITY)
+    levels = levels_of(predictive, y)
+    num_samples = max(predictive.num_draws, LEAST_SAMPLES)
+    samples = None if key is None else predictive.sample(key, num_samples)
+    found = []
+    for i in range(y.shape[1]):
+        interval = lower[:, i], upper[:, i]
+        crps = np.nan if samples is None else metrics.crps(y[:, i], samples[..., i])
+        figures = {
+            **of_numbers(y[:, i], mean[:, i]),
+            "crps": crps,
+            "coverage": metrics.interval_coverage(y[:, i], interval),
+            "width": metrics.interval_width(interval),
+            "calibration_error": metrics.calibration_error(levels[:, i]),
+        }
+        found.append(_finite(figures))
+    return found
 
-    def loss(inputs: np.ndarray) -> float:
-        mean = posterior.predict(inputs).mean
-        return 1 - metrics.accuracy(y, mean) if classes else metrics.rmse(y, mean)
 
-    rng = np.random.default_rng(seed)
-    before, losses = loss(x), {}
-    for name, places in groups.items():
-        shuffled = x.copy()
-        shuffled[:, places] = x[rng.permutation(len(x))][:, places]
-        losses[name] = loss(shuffled) - before
-    return losses
+def _commonest(y: np.ndarray, trained_on: Any) -> dict[str, float]:
+    """What always saying one class gets, which is that of training as far as it is known."""
+    if trained_on is None:
+        return {"commonest_share": float(np.bincount(y).max() / len(y))}
+    said = np.bincount(np.asarray(trained_on)).argmax()
+    return {"baseline_accuracy": float(np.mean(y == said))}
+
+
+def levels_of(predictive: Predictive, y: np.ndarray) -> np.ndarray:
+    """Where in its distribution each target lies: uniform in [0, 1] where the predictive is right.
+
+    A whole number has a step of the distribution to itself, and lies anywhere on it (the randomised
+    probability integral transform; Czado, Gneiting and Held 2009).
+    """
+    at = predictive.cdf(y)
+    if not predictive.likelihood.innermost.discrete:
+        return at
+    below = np.where(y > 0, predictive.cdf(np.maximum(y - 1, 0)), 0.0)
+    return below + np.random.default_rng(0).random(at.shape) * (at - below)
+
+
+def of_numbers(y: np.ndarray, mean: np.ndarray) -> dict[str, float]:
+    """The figures of predictions that are numbers and no more."""
+    errors, spread = np.mean((y - mean) ** 2, axis=0), np.var(y, axis=0)
+    return {
+        "rmse": metrics.rmse(y, mean),
+        "mae": metrics.mae(y, mean),
+        "r2": float(np.mean(1 - errors / spread)) if np.all(spread > 0) else np.nan,
+    }
+
+
+def of_classes(y: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
+    """The figures of probabilities of classes, but for the log-likelihood."""
+    return {
+        "accuracy": metrics.accuracy(y, probabilities),
+        "auc": metrics.auc(y, probabilities),
+        "brier": metrics.brier(y, probabilities),
+        "expected_calibration_error": metrics.expected_calibration_error(y, probabilities),
+    }
+
+
+def _finite(figures: dict[str, float]) -> dict[str, float]:
+    # One row has no spread to explain, rows of one class no AUC, and files hold no NaN.
+    return {name: value for name, value in figures.items() if np.isfinite(value)}

@@ -1,18 +1,25 @@
 """How good predictions are: arrays in, one number out.
 
-Lower is better, except for `log_likelihood` and `accuracy`. `interval_coverage` is best near the
-probability of the interval. Of several targets, `(rows, targets)`, each is measured by itself, and
-the mean is given.
+Lower is better, except for `log_likelihood`, `accuracy`, `auc`, `concordance`, and precision and
+recall (`by_class`). `interval_coverage` is best near the probability of the interval. Of several
+targets, `(rows, targets)`, each is measured by itself, and the mean is given.
 """
 
 from typing import Any
 
 import numpy as np
 
+from scalemix.analysis.classes import ByClass, as_classes, auc, by_class
+from scalemix.analysis.times import concordance
+
 __all__ = [
+    "ByClass",
     "accuracy",
+    "auc",
     "brier",
+    "by_class",
     "calibration_error",
+    "concordance",
     "crps",
     "expected_calibration_error",
     "interval_coverage",
@@ -256,12 +263,15 @@ def accuracy(labels: Any, probabilities: Any) -> float:
     >>> sx.metrics.accuracy([0, 1], [[0.9, 0.1], [0.6, 0.4]])
     0.5
     """
-    labels, probabilities = _classes(labels, probabilities)
+    labels, probabilities = as_classes(labels, probabilities)
     return float(np.mean(np.argmax(probabilities, axis=1) == labels))
 
 
 def brier(labels: Any, probabilities: Any) -> float:
-    """The mean squared distance of the class probabilities from the truth, summed over classes.
+    """The mean squared distance of the class probabilities from the truth.
+
+    It is counted as scikit-learn's `brier_score_loss` does: of two classes it is the distance of
+    the probability of one of them, of more classes the sum over all of them.
 
     Parameters
     ----------
@@ -273,16 +283,19 @@ def brier(labels: Any, probabilities: Any) -> float:
     Returns
     -------
     float
-        The score, in [0, 2].
+        The score, in [0, 1] for two classes and in [0, 2] for more.
 
     Examples
     --------
     >>> sx.metrics.brier([0, 1], [[1.0, 0.0], [0.5, 0.5]])
+    0.125
+    >>> sx.metrics.brier([0, 1], [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
     0.25
     """
-    labels, probabilities = _classes(labels, probabilities)
+    labels, probabilities = as_classes(labels, probabilities)
     truth = np.eye(probabilities.shape[1])[labels]
-    return float(np.mean(np.sum((probabilities - truth) ** 2, axis=1)))
+    share = 0.5 if probabilities.shape[1] == 2 else 1.0
+    return share * float(np.mean(np.sum((probabilities - truth) ** 2, axis=1)))
 
 
 def expected_calibration_error(labels: Any, probabilities: Any, num_bins: int = 15) -> float:
@@ -307,24 +320,9 @@ def expected_calibration_error(labels: Any, probabilities: Any, num_bins: int = 
     >>> round(sx.metrics.expected_calibration_error([0, 1], [[0.8, 0.2], [0.2, 0.8]]), 3)
     0.2
     """
-    labels, probabilities = _classes(labels, probabilities)
+    labels, probabilities = as_classes(labels, probabilities)
     confidence = probabilities.max(axis=1)
     correct = np.argmax(probabilities, axis=1) == labels
     bins = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
     gaps = np.bincount(bins, weights=correct - confidence, minlength=num_bins)
     return float(np.sum(np.abs(gaps)) / len(labels))
-
-
-def _classes(labels: Any, probabilities: Any) -> tuple[np.ndarray, np.ndarray]:
-    given, probabilities = np.asarray(labels), np.asarray(probabilities, float)
-    labels = given.astype(int)
-    if not np.array_equal(labels, given):
-        raise ValueError("Labels must be whole numbers, the classes counted from 0.")
-    if probabilities.ndim == 1:
-        # Two classes, by the probability of the second.
-        probabilities = np.stack([1 - probabilities, probabilities], axis=1)
-    if labels.shape != probabilities.shape[:1] or labels.size == 0:
-        raise ValueError(
-            f"One label a row of probabilities: got {labels.shape} and {probabilities.shape}."
-        )
-    return labels, probabilities

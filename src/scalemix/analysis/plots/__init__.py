@@ -7,7 +7,7 @@ any kind of colour vision can tell the colours apart (the palette of Okabe and I
 from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY
 from scalemix.analysis.plots.effects import effect, importance
 from scalemix.analysis.plots.families import densities
-from scalemix.analysis.plots.prediction import calibration, intervals
+from scalemix.analysis.plots.prediction import calibration, class_calibration, intervals
 from scalemix.analysis.plots.training import history, importance_weights
 from scalemix.analysis.plots.weights import heat_map, heat_maps, relevance, second_moments
 
@@ -17,6 +17,7 @@ __all__ = [
     "RED",
     "SKY",
     "calibration",
+    "class_calibration",
     "densities",
     "effect",
     "heat_map",

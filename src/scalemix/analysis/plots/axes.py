@@ -2,8 +2,11 @@
 
 from typing import TYPE_CHECKING, Any
 
+from scalemix.analysis.numbers import number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 BLUE, RED, GREY, SKY = "#0072B2", "#D55E00", "#6B6B6B", "#56B4E9"
 
@@ -27,6 +30,12 @@ def tidy(ax: "Axes", xlabel: str, ylabel: str, title: str | None = None) -> None
     if title is not None:
         ax.set_title(title, loc="left", fontsize="medium")
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def plain_numbers(axis: "Axis") -> None:
+    """Large numbers in full, with commas, and not as a number and a power of ten apart."""
+    if max(map(abs, axis.get_view_interval())) >= 1e4:
+        axis.set_major_formatter(lambda value, _: number(value, 6, separated_from=1e4))
 
 
 def legend(ax: "Axes", **arguments: Any) -> None:

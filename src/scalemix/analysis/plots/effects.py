@@ -5,11 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix.analysis.effects import Effect, Importance
-from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY, legend, new_axes, tidy
+from scalemix.analysis.effects import Effect
+from scalemix.analysis.importance import LOG_LIKELIHOOD, Importance
+from scalemix.analysis.numbers import as_cell
+from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY, legend, new_axes, plain_numbers, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+# The letters of a word on an axis, and of all words that stand beside each other there.
+LONGEST_WORD, LONGEST_LINE = 16, 26
 
 
 def effect(
@@ -27,7 +32,8 @@ def effect(
     found : Effect
         What `scalemix.analysis.effects.effect` gave.
     names : sequence of str, optional
-        What all columns of the table are called; by default they are numbered.
+        What all columns of the table are called; by default as in the frame, and columns of an
+        array are numbered.
     target : str, default "mean prediction"
         What to call the prediction.
     most_curves : int, default 30
@@ -50,27 +56,44 @@ def effect(
     'a'
     """
     ax = new_axes()[0] if ax is None else ax
-    labels = [f"column {c}" if names is None else str(names[c]) for c in found.columns]
+    labels = found.names if names is None else [str(names[c]) for c in found.columns]
     if len(found.columns) == 2:
         first, second = (np.arange(len(grid)) for grid in found.grids)
         mesh = ax.pcolormesh(first, second, found.mean.T, cmap="cividis", shading="nearest")
         for axis, grid in ((ax.xaxis, found.grids[0]), (ax.yaxis, found.grids[1])):
-            some = np.unique(np.linspace(0, len(grid) - 1, 5).astype(int))
+            # Numbers in between can be guessed, words cannot.
+            most = 5 if grid.dtype.kind in "biufM" else len(grid)
+            some = np.unique(np.linspace(0, len(grid) - 1, most).astype(int))
             axis.set_ticks(some, [_short(grid[place]) for place in some])
-        ax.figure.colorbar(mesh, ax=ax, label=target)
+        bar = ax.figure.colorbar(mesh, ax=ax, label=target)
+        plain_numbers(bar.ax.yaxis)
         tidy(ax, *labels)
         return ax
     (grid,) = found.grids
     centred = found.individual - found.individual.mean(axis=1, keepdims=True) + found.mean.mean()
     some = np.unique(np.linspace(0, len(centred) - 1, min(len(centred), most_curves)).astype(int))
-    if grid.dtype.kind in "biuf":
+    if grid.dtype.kind in "biufM":
         ax.plot(grid, centred[some].T, color=GREY, alpha=0.25, linewidth=0.7)
         ax.fill_between(grid, found.lower, found.upper, color=SKY, alpha=0.5, linewidth=0)
         ax.plot(grid, found.mean, color=BLUE, linewidth=1.8)
+        if grid.dtype.kind != "M":
+            plain_numbers(ax.xaxis)
     else:
         below, above = found.mean - found.lower, found.upper - found.mean
         ax.errorbar(np.arange(len(grid)), found.mean, (below, above), fmt="o", color=BLUE)
-        ax.set_xticks(np.arange(len(grid)), [str(value) for value in grid])
+        words = [_cut(str(value)) for value in grid]
+        # Long words would run into each other.
+        crowded = sum(map(len, words)) > LONGEST_LINE
+        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        ax.set_xticks(np.arange(len(grid)), words, **turned)
+        ax.margins(x=0.08)
+    if grid.dtype.kind == "M":
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(maxticks=6)
+        ax.xaxis.set_major_locator(locator)
+        ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    plain_numbers(ax.yaxis)
     tidy(ax, labels[0], target)
     return ax
 
@@ -84,6 +107,8 @@ def importance(
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Draw the importance of columns with its uncertainty, and the prior's relevance beside it.
+
+    Importance is `found.rise`: by how much `found.measure` gets worse without the column.
 
     Parameters
     ----------
@@ -113,26 +138,33 @@ def importance(
     >>> len(ax.get_yticks())
     3
     """
-    if len(names) != len(found.loss):
-        raise ValueError(f"There are {len(found.loss)} columns and {len(names)} names.")
-    order = np.argsort(-found.loss, kind="stable")[:top]
+    if len(names) != len(found.rise):
+        raise ValueError(f"There are {len(found.rise)} columns and {len(names)} names.")
+    order = found.order[:top]
     places = np.arange(len(order))
     ax = new_axes(height=1.2 + 0.34 * len(order))[0] if ax is None else ax
     ax.barh(
-        places - 0.18, found.loss[order], 0.34, xerr=2 * found.error[order], color=BLUE,
+        places - 0.18, found.rise[order], 0.34, xerr=2 * found.rise_error[order], color=BLUE,
         ecolor=GREY, label="importance, two standard errors",
     )  # fmt: skip
     if relevance is not None:
         shares = np.asarray(relevance, float)
-        scale = max(found.loss.max(), 0.0) / shares.max() if shares.max() > 0 else 0.0
+        scale = max(found.rise.max(), 0.0) / shares.max() if shares.max() > 0 else 0.0
         ax.barh(places + 0.18, shares[order] * scale, 0.34, color=RED, label="prior's relevance")
         legend(ax)
     ax.set_yticks(places, [str(names[i]) for i in order])
     ax.invert_yaxis()
     ax.axvline(0, color=GREY, linewidth=0.8)
-    tidy(ax, "log-likelihood lost when shuffled, nats a row", "")
+    plain_numbers(ax.xaxis)
+    lost = "rise of the {}" if found.measure != LOG_LIKELIHOOD else "{} lost, nats a row,"
+    tidy(ax, f"{lost.format(found.measure)} when shuffled", "")
     return ax
 
 
 def _short(value: Any) -> str:
-    return f"{value:.3g}" if np.asarray(value).dtype.kind in "iuf" else str(value)
+    kind = np.asarray(value).dtype.kind
+    return _cut(str(value)[:10] if kind == "M" else as_cell(value))
+
+
+def _cut(word: str) -> str:
+    return word if len(word) <= LONGEST_WORD else word[: LONGEST_WORD - 1] + "…"

@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY, legend, new_axes, tidy
+from scalemix.analysis.plots.axes import BLUE, GREY, RED, SKY, legend, new_axes, plain_numbers, tidy
 from scalemix.posterior.predictive import Predictive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+# Of fewer rows a share says nothing.
+LEAST_ROWS_A_BIN = 10
 
 
 def intervals(
@@ -102,6 +105,7 @@ def intervals(
             label="targets outside",
         )  # fmt: skip
     tidy(ax, xlabel, target)
+    plain_numbers(ax.yaxis)
     legend(ax)
     return ax
 
@@ -151,5 +155,61 @@ def calibration(cdf_values: Any, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     tidy(ax, "level of the predictive quantile", "share of targets below it")
+    legend(ax, loc="upper left")
+    return ax
+
+
+def class_calibration(
+    probabilities: Any, is_class: Any, *, num_bins: int = 8, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw how often a class came, against the probability that it was given.
+
+    Rows are sorted by that probability and put into bins of equal numbers. Grey bars are what
+    chance does to so few rows, if the probabilities are true: two standard errors.
+
+    Parameters
+    ----------
+    probabilities : array_like
+        Each row's probability of the class, such as `Predictive.mean[:, 1]`.
+    is_class : array_like of bool
+        Whether each row is of the class.
+    num_bins : int, default 8
+        The most bins to put rows into; there are at least ten rows in each.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes drawn into.
+
+    Examples
+    --------
+    >>> from scalemix import plots
+    >>> ax = plots.class_calibration([0.1, 0.2, 0.7, 0.8], [False, False, True, True])
+    >>> ax.get_xlabel()
+    'stated probability'
+    """
+    said, came = np.asarray(probabilities, float), np.asarray(is_class, bool)
+    if said.ndim != 1 or said.shape != came.shape or not said.size:
+        raise ValueError(
+            f"There must be a probability and an answer for each row: got {said.shape} and "
+            f"{came.shape}."
+        )
+    order = np.argsort(said, kind="stable")
+    bins = np.array_split(order, max(1, min(num_bins, len(said) // LEAST_ROWS_A_BIN)))
+    stated = np.array([said[rows].mean() for rows in bins])
+    observed = np.array([came[rows].mean() for rows in bins])
+    variance = [np.mean(said[rows] * (1 - said[rows])) / len(rows) for rows in bins]
+    slack = 2 * np.sqrt(variance)
+    ax = new_axes(width=4.6, height=4.4)[0] if ax is None else ax
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle="--", linewidth=1, label="calibrated")
+    ax.vlines(
+        stated, np.maximum(stated - slack, 0), np.minimum(stated + slack, 1), color=GREY,
+        alpha=0.35, linewidth=6, label="chance",
+    )  # fmt: skip
+    ax.plot(stated, observed, "o-", color=BLUE, linewidth=1.5, markersize=5, label="observed")
+    ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+    tidy(ax, "stated probability", "share of rows of it")
     legend(ax, loc="upper left")
     return ax

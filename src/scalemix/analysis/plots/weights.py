@@ -71,7 +71,12 @@ def relevance(
         color=[BLUE] * min(top, len(order)) + [GREY] * (len(order) > top),
         height=0.7,
     )
-    ax.bar_label(bars, fmt="%.3g", padding=3, fontsize="small")
+    for bar, (_, value) in zip(bars, shown, strict=True):
+        # To the right of zero, for names stand on the left of a bar that is below it.
+        ax.annotate(
+            f"{value:.3g}", (max(value, 0.0), bar.get_y() + bar.get_height() / 2), (3, 0),
+            textcoords="offset points", va="center", fontsize="small",
+        )  # fmt: skip
     ax.set_yticks(places, [name for name, _ in shown])
     ax.invert_yaxis()
     # Room for the numbers at the ends of the bars.

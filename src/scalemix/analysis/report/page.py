@@ -7,7 +7,11 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 Content = str | Element
+# Pictures wider than this are of several parts.
+WIDE = 640
 
+# What stands in a cell that has nothing to say.
+NONE = "–"
 # No script, no request, whatever a column's name would like.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
@@ -25,19 +29,42 @@ def element(tag: str, *contents: Content, **attributes: str) -> Element:
     return made
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True) -> Element:
-    """A table that scrolls by itself where the page is narrow; `numbers` sit on the right."""
+def table(
+    name: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = True
+) -> Element:
+    """A table that scrolls by itself where the page is narrow, by keyboard too.
+
+    Those who hear the page are told its `name`. `numbers` sit on the right.
+    """
     body = [
         element(
             "tr", element("th", row[0], scope="row"), *(element("td", cell) for cell in row[1:])
         )
         for row in rows
     ]
-    top = [element("thead", element("tr", *(element("th", name, scope="col") for name in head)))]
-    made = element("table", *(top if any(head) else []), element("tbody", *body))
+    # A corner without a word is no heading.
+    corner = [element("th", cell, scope="col") if cell else element("td") for cell in head]
+    top = [element("thead", element("tr", *corner))] if any(head) else []
+    made = element("table", *top, element("tbody", *body), **{"aria-label": name})
     if numbers:
         made.set("class", "numbers")
-    return element("div", made, class_="scroll")
+    return _scrolling(name, made)
+
+
+def _scrolling(name: str, content: Element) -> Element:
+    """What scrolls by itself, and can be reached by keyboard to do so."""
+    about = {"tabindex": "0", "role": "region", "aria-label": name}
+    return element("div", content, class_="scroll", **about)
+
+
+def details(summary: str, *contents: Content) -> Element:
+    """What a reader opens to see, without a script."""
+    return element("details", element("summary", summary), *contents)
+
+
+def side_by_side(*contents: Element) -> Element:
+    """Parts beside each other where there is room, and below each other where there is none."""
+    return element("div", *contents, class_="beside")
 
 
 class Image(NamedTuple):
@@ -48,12 +75,12 @@ class Image(NamedTuple):
 
 
 def picture(image: Image, alt: str, caption: str) -> Element:
-    """A figure with its caption."""
-    return element(
-        "figure",
-        element("img", src=image.source, width=str(image.width), alt=alt),
-        element("figcaption", caption),
-    )
+    """A figure with its caption. A wide one scrolls rather than shrink to nothing."""
+    drawn = element("img", src=image.source, width=str(image.width), alt=alt)
+    if image.width > WIDE:
+        drawn.set("class", "wide")
+        drawn = _scrolling("A wide picture", drawn)
+    return element("figure", drawn, element("figcaption", caption))
 
 
 def section(name: str, title: str, *contents: Content) -> Element:
@@ -72,5 +99,5 @@ def page(title: str, *contents: Content) -> str:
         element("title", title),
         element("style", style),
     )
-    root = element("html", head, element("body", element("main", *contents)), lang="en")
+    root = element("html", head, element("body", *contents), lang="en")
     return "<!doctype html>\n" + ElementTree.tostring(root, encoding="unicode", method="html")

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalemix.analysis import plots
+from scalemix.analysis.effects import Effect, Importance
+from scalemix.analysis.learning_curve import Curve
+from scalemix.analysis.plots.axes import plain_numbers
 from scalemix.analysis.report.page import Image
 from scalemix.posterior.posterior import Posterior
 
@@ -17,6 +20,8 @@ if TYPE_CHECKING:
 
 # A picture of intervals gets no clearer with more rows than this.
 MOST_ROWS = 300
+# Of so many classes each has a picture of its own.
+MOST_PANELS = 6
 LONGEST_NAME = 36
 # Pixels of the page for an inch of a picture, which has twice as many dots for fine screens.
 SHOWN = 90
@@ -24,13 +29,18 @@ DOTS = 2 * SHOWN
 
 
 def draw(
-    paint: "Callable[[list[Axes]], Any]", num: int = 1, width: float = 6.0, height: float = 3.8
+    paint: "Callable[[list[Axes]], Any]",
+    across: int = 1,
+    down: int = 1,
+    *,
+    width: float = 6.0,
+    height: float = 3.8,
 ) -> Image:
-    """A picture of what `paint` draws into `num` axes side by side; sizes are in inches."""
+    """A picture of what `paint` draws into axes beside and below each other; sizes in inches."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = list(figure.subplots(1, num, squeeze=False)[0])
+    axes = list(figure.subplots(down, across, squeeze=False).reshape(-1))
     paint(axes)
     file = io.BytesIO()
     with warnings.catch_warnings():
@@ -48,11 +58,20 @@ def plain(name: str) -> str:
     return name.replace("$", r"\$")
 
 
-def intervals(posterior: Posterior, x: np.ndarray, y: np.ndarray, target: str) -> Image:
+def intervals(
+    posterior: Posterior, x: np.ndarray, y: np.ndarray, target: str, column: int | None
+) -> Image:
     """Predictive means and intervals of the rows, or of some of them, and their targets."""
     some = np.unique(np.linspace(0, len(y) - 1, min(len(y), MOST_ROWS)).astype(int))
     predictive = posterior.predict(x[some])
-    return draw(lambda axes: plots.intervals(predictive, y[some], target=plain(target), ax=axes[0]))
+
+    def paint(axes: "list[Axes]") -> None:
+        ax = plots.intervals(predictive, y[some], target=plain(target), column=column, ax=axes[0])
+        # Above, where it hides none of the rows.
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2}
+        ax.legend(frameon=False, fontsize="small", **above)
+
+    return draw(paint, width=5.4)
 
 
 def calibration(cdf_values: np.ndarray) -> Image:
@@ -60,43 +79,82 @@ def calibration(cdf_values: np.ndarray) -> Image:
     return draw(lambda axes: plots.calibration(cdf_values, ax=axes[0]), width=4.6, height=4.4)
 
 
-def reliability(probabilities: np.ndarray, y: np.ndarray, num_bins: int = 10) -> Image:
-    """How often the most probable class was right, against how probable it was said to be."""
-    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == y
-    bins = np.minimum((confidence * num_bins).astype(int), num_bins - 1)
-    counts = np.bincount(bins, minlength=num_bins)
-    seen = counts > 0
-    said = np.bincount(bins, weights=confidence, minlength=num_bins)[seen] / counts[seen]
-    observed = np.bincount(bins, weights=right, minlength=num_bins)[seen] / counts[seen]
-    # Two standard errors of the share that is right in so many rows, if the confidence is true.
-    slack = 2 * np.sqrt(said * (1 - said) / counts[seen])
+def class_calibration(
+    probabilities: np.ndarray, y: np.ndarray, shown: list[int], classes: tuple[str, ...]
+) -> Image:
+    """How often each class came, against the probability that it was given."""
+    across = min(len(shown), 2)
+    down = -(-len(shown) // across)
+
+    def paint(axes: "list[Axes]") -> None:
+        for ax, place in zip(axes, shown, strict=False):
+            plots.class_calibration(probabilities[:, place], y == place, ax=ax)
+            ax.set_title(plain(classes[place]), loc="left", fontsize="medium")
+        for ax in axes[1:]:
+            legend = ax.get_legend()
+            if legend is not None:
+                legend.remove()
+        for ax in axes[len(shown) :]:
+            ax.set_visible(False)
+
+    return draw(paint, across, down, width=2.9 * across, height=3.0 * down)
+
+
+def importance(found: Importance, names: list[str], relevance: np.ndarray | None) -> Image:
+    """What predictions lose without each column, and the prior's relevance beside it."""
+    top = 15
+    rows = min(len(names), top)
+    return draw(
+        lambda axes: plots.importance(
+            found, [plain(name) for name in names], relevance, top=top, ax=axes[0]
+        ),
+        width=5.8,
+        height=1.4 + 0.36 * rows,
+    )
+
+
+def effects(found: list[Effect], target: str, bounds: tuple[float, float]) -> list[Image]:
+    """A picture for each effect: a curve, points, or a map of two columns.
+
+    `bounds` are those of the prediction, which curves of single rows that are moved may leave.
+    """
+    made = []
+    for effect in found:
+        shown = effect._replace(names=tuple(plain(name) for name in effect.names))
+
+        def paint(axes: "list[Axes]", shown: Effect = shown) -> None:
+            ax = plots.effect(shown, target=plain(target), ax=axes[0])
+            if len(shown.columns) == 1:
+                low, high = ax.get_ylim()
+                ax.set_ylim(max(low, bounds[0]), min(high, bounds[1]))
+
+        made.append(draw(paint, width=4.2, height=3.1))
+    return made
+
+
+def learning_curves(curves: list[Curve], ours: float | None, label: str) -> Image:
+    """The errors of baselines by the number of rows, and ours at all of them."""
 
     def paint(axes: "list[Axes]") -> None:
         (ax,) = axes
-        ax.plot([0, 1], [0, 1], color=plots.GREY, linestyle="--", linewidth=1, label="calibrated")
-        ax.vlines(
-            said, np.maximum(said - slack, 0), np.minimum(said + slack, 1), color=plots.GREY,
-            alpha=0.35, linewidth=6, label="chance",
-        )  # fmt: skip
-        ax.plot(said, observed, "o-", color=plots.BLUE, linewidth=1.5, label="observed")
-        ax.set(xlim=(0, 1), ylim=(0, 1.02), aspect="equal")
-        ax.set(xlabel="stated probability of the class", ylabel="share that was right")
+        for curve, colour, mark in zip(curves, (plots.GREY, plots.RED), "sD", strict=False):
+            ax.errorbar(
+                curve.sizes, curve.errors, curve.spread, color=colour, marker=mark, markersize=4,
+                linewidth=1.4, capsize=3, label=curve.name,
+            )  # fmt: skip
+        if ours is not None:
+            size = curves[0].sizes[-1]
+            ax.plot([size], [ours], "o", color=plots.BLUE, markersize=7, label="this model")
+        ax.set_xscale("log", base=2)
+        sizes = curves[0].sizes
+        ax.set_xticks(sizes, [f"{size:,}" for size in sizes])
+        ax.minorticks_off()
+        ax.set(xlabel="rows to train on", ylabel=label)
+        plain_numbers(ax.yaxis)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, fontsize="small", loc="upper left")
+        ax.legend(frameon=False, fontsize="small")
 
-    return draw(paint, width=4.6, height=4.4)
-
-
-def bars(values: dict[str, float], label: str, top: int = 20) -> Image:
-    """A bar for each of the largest values."""
-    height = 1.2 + 0.26 * min(len(values), top + 1)
-    # Names that become alike when they are cut short still have a bar each.
-    names, sizes = [plain(name) for name in values], np.array(list(values.values()))
-    return draw(
-        lambda axes: plots.relevance(sizes, names, top=top, label=label, ax=axes[0]),
-        width=5.6,
-        height=height,
-    )
+    return draw(paint, width=5.4, height=3.4)
 
 
 def heat_maps(posterior: Posterior) -> Image:

@@ -1,5 +1,6 @@
 """A model and its fit in plain words."""
 
+from scalemix.analysis.sizes import UNNOTICED, Sizes
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.storage.priors import encode, in_words
 
@@ -33,3 +34,37 @@ def priors_by_layer(posterior: Posterior) -> dict[str, str]:
     """The prior of each layer, with its numbers."""
     model = posterior.model
     return {site.name: in_words(encode(model.structures[site.name])) for site in model.sites}
+
+
+def describe_sizes(sizes: Sizes, measured_on: str = "") -> str:
+    """What is off, and whether it is worth removing, by the rows that this was measured on."""
+    if sizes.units is None:
+        return f"What is off cannot be told. {sizes.remark}"
+    if sizes.all_on:
+        return "Here nothing is off: the data use the whole network, and nothing can be removed."
+    if sizes.parameters is None:
+        return f"Parts of it are off. They cannot be removed: {sizes.remark}"
+    before, after = sizes.parameters
+    if after == before:
+        return "Parts of it are off, but none of them could be taken out of the network."
+    gone, (old, new) = 1 - after / before, sizes.stored or sizes.parameters
+    said = f"Removing what is off (scalemix prune) would take away {gone:.0%} of the parameters"
+    if sizes.change is not None:
+        # The command measures on all rows of the table that it is given.
+        on = (
+            f" (measured on {measured_on}; with --data, the command measures on all rows of a "
+            f"table)"
+            if measured_on
+            else ""
+        )
+        change = f"{sizes.change:.1%} of their spread{on}"
+        said += (
+            f", and change predictions by no more than {change}"
+            if sizes.change <= UNNOTICED
+            else f". By the prior's measure these parts count for little, and yet predictions "
+            f"would change by up to {change}: they are not free to go"
+        )
+    if new - old == after - before:
+        return f"{said}."
+    left = f"would keep {new / old:.0%} of its numbers" if new < old else "would stay as large"
+    return f"{said}. But a file {left}: zeros stay where they cannot be cut out of all networks."
