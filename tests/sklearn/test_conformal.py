@@ -31,8 +31,16 @@ def test_intervals_are_those_of_rows_that_the_fit_left_out():
     lower, upper = fitted.predict_interval(NEW, 0.8, interval="conformal")
     assert 32 <= np.sum((lower <= NEW[:, 0]) & (NEW[:, 0] <= upper)) <= 34
     fitted.prune()
-    with pytest.raises(ValueError, match=r"Nothing is calibrated: fit with calibration=0.2"):
+    with pytest.raises(ValueError, match=r"Pruning dropped the calibration.*calibrate\(X, y\)"):
         fitted.predict_interval(X, interval="conformal")
+    fitted.calibrate(NEW, NEW[:, 0]).predict_interval(X, interval="conformal")
+    never = clone(fitted).set_params(calibration=None).fit(X, Y)
+    never.prune()
+    with pytest.raises(ValueError, match=r"Nothing is calibrated: fit with calibration=0.2"):
+        never.predict_interval(X, interval="conformal")
+    never.target = "time"
+    with pytest.raises(ValueError, match="not available for times that were not all observed"):
+        never.predict_interval(X, interval="conformal")
     with pytest.raises(ValueError, match="interval must be 'posterior' or 'conformal'"):
         fitted.predict_interval(X, interval="bayes")
     for share in (1.0, 1e-9, "some"):
@@ -42,7 +50,7 @@ def test_intervals_are_those_of_rows_that_the_fit_left_out():
 
 def test_times_that_go_on_are_refused_before_the_fit():
     estimator = ScaleMixRegressor(target="time", calibration=0.5, **QUICK)
-    with pytest.raises(ValueError, match="not observed to the end"):
+    with pytest.raises(ValueError, match="not available for times that were not all observed"):
         estimator.fit(X, np.where(X[:, 1] > 0, 1.0, -1.0))
     assert not hasattr(estimator, "posterior_")
 

@@ -6,6 +6,7 @@ import sys
 
 import joblib
 import numpy as np
+import pandas
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -15,6 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import scalemix as sx
+from scalemix.analysis.column_relevance import column_relevance
+from scalemix.analysis.effects import effect
 from scalemix.fitting.recipes import Recipe
 from scalemix.fitting.settings import settings_of
 from scalemix.posterior import streaming
@@ -56,13 +59,15 @@ AS_CHECKS_ARE = pytest.mark.filterwarnings(
 
 
 # The conventions do not depend on the engine; each estimator is checked with another.
+CHECKED = ScaleMixRegressor(**QUICK), ScaleMixClassifier(**QUICK, inference="noise", num_draws=2)
+
+
+# `make test` runs each check once: all of them with the regressor, and those that only classifiers
+# have below.
 @AS_CHECKS_ARE
 @pytest.mark.parametrize(
     "estimator",
-    [
-        ScaleMixRegressor(**QUICK),
-        ScaleMixClassifier(**QUICK | {"inference": "noise", "num_draws": 2}),
-    ],
+    [CHECKED[0], pytest.param(CHECKED[1], marks=pytest.mark.slow)],
     ids=lambda estimator: type(estimator).__name__,
 )
 def test_scikit_learn_checks_pass(estimator):
@@ -72,6 +77,18 @@ def test_scikit_learn_checks_pass(estimator):
     failed = {r["check_name"] for r in results if r["status"] not in ("passed", "skipped")}
     # No more than is explained, and no explanation of what passes.
     assert failed == set(EXPECTED)
+
+
+@AS_CHECKS_ARE
+def test_scikit_learn_checks_of_classifiers_pass():
+    of_all, of_classifiers = (
+        [(check.func.__name__, check) for _, check in estimator_checks_generator(estimator)]
+        for estimator in CHECKED
+    )
+    own = [check for name, check in of_classifiers if name not in dict(of_all)]
+    assert len(own) > 5
+    for check in own:
+        check(clone(CHECKED[1]))
 
 
 @AS_CHECKS_ARE
@@ -131,11 +148,21 @@ def test_numbers_that_cannot_be_used_are_refused_by_name(regressor, classifier):
 BOTH = np.stack([Y, -1000 * X[:, 0]], axis=1)
 
 
-def test_several_targets_are_one_fit():
-    fitted = ScaleMixRegressor(**QUICK).fit(X, BOTH)
+def test_several_targets_are_one_fit(monkeypatch):
+    # Quantiles of many rows take long where programs are not optimised.
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+    named = pandas.DataFrame(BOTH, columns=["height", "weight"])
+    fitted = ScaleMixRegressor(**QUICK).fit(X, named)
+    # The targets go by the names that they came with.
+    shown = {"num_values": 3, "num_rows": 4}
+    by_name, by_place = (effect(fitted, X, 0, output=of, **shown) for of in ("weight", 1))
+    np.testing.assert_array_equal(by_name.mean, by_place.mean)
+    with pytest.raises(ValueError, match=r"no output 'age': .* one of the targets 'height', 'wei"):
+        effect(fitted, X, 0, output="age", **shown)
     mean, std = fitted.predict(X, return_std=True)
-    lower, upper = fitted.predict_interval(X)
-    assert mean.shape == std.shape == lower.shape == upper.shape == (60, 2)
+    assert mean.shape == std.shape == (60, 2)
+    lower, upper = fitted.predict_interval(X[:4])
+    assert lower.shape == upper.shape == (4, 2)
     assert fitted.score(X, BOTH) > 0.9
     # One relevance for all of them.
     assert fitted.relevance_.shape == (3,)
@@ -209,7 +236,7 @@ def test_classes_come_back_as_they_were(classifier):
 
 def test_relevance_is_that_of_the_posterior(regressor):
     relevance = regressor.posterior_.relevance()
-    np.testing.assert_array_equal(regressor.relevance_, relevance.inputs)
+    np.testing.assert_allclose(regressor.relevance_, relevance.inputs, rtol=1e-6)
     assert regressor.relevance_.shape == (3,)
     # The target is made of the first column.
     assert regressor.relevance_.argmax() == 0
@@ -256,13 +283,12 @@ def test_bins_let_networks_bend_and_columns_stay_columns(regressor):
     encoded = binned.encode(X)
     assert encoded.shape == (60, 3 + 3 * 8)
     np.testing.assert_array_equal(binned.predict(X), binned.posterior_.predict(encoded).mean)
-    # A column's share is that of all that was made of it, here as much of each.
-    shares = binned.posterior_.relevance().inputs
-    expected = [shares[i] + shares[3 + 8 * i : 11 + 8 * i].sum() for i in range(3)]
+    # A column's share is that of all that was made of it together.
+    columns = [[i, *range(3 + 8 * i, 11 + 8 * i)] for i in range(3)]
+    expected = column_relevance(binned.posterior_, encoded, columns)
     np.testing.assert_allclose(binned.relevance_, expected)
     assert binned.relevance_.argmax() == 1
-    # With fewer bins in one column, means count, not sums: a column of noise with many bins does
-    # not outdo one that matters.
+    # A column of noise with many bins does not outdo one that matters.
     flags = np.where(X[:, 0] > 0, 1.0, 0.0)
     few = ScaleMixRegressor(**QUICK | {"bins": 8}).fit(np.stack([flags, X[:, 1]], axis=1), flags)
     assert few.relevance_.argmax() == 0
@@ -324,8 +350,6 @@ def test_searches_and_cross_validation(regressor):
 
 
 def test_feature_names_are_kept():
-    import pandas
-
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     estimator = ScaleMixRegressor(**QUICK).fit(frame, pandas.Series(Y))
     assert estimator.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -356,6 +380,12 @@ def test_pruning_leaves_a_smaller_estimator(regressor):
     before = estimator.predict(X)
     report = estimator.prune(X, threshold=np.inf, tolerance=0.5)
     assert report.num_parameters[1] < report.num_parameters[0]
+    # By column, and what is gone once is not told again.
+    away = [i for i, place in enumerate(estimator.encoder_.places)
+            if set(place) <= set(report.inputs_off)]  # fmt: skip
+    assert report.columns_off == tuple(f"column {i}" for i in away)
+    assert "inputs not read" not in str(report)
+    assert not set(estimator.prune().columns_off) & set(report.columns_off)
     first, second = (e.posterior_.model.weights["first"] for e in (regressor, estimator))
     assert second.size < first.size
     assert 0 < np.abs(estimator.predict(X) - before).max() <= 0.5 * before.std() + 1e-3
@@ -369,4 +399,4 @@ def test_classes_whose_temperature_is_chosen():
         **QUICK | {"temperature": "auto", "num_members": 2, "num_trial_members": 1}
     ).fit(X, NAMES)
     assert model.score(X, NAMES) > 0.9
-    assert len(model.trials_) == 3
+    assert [trial.bins for trial in model.trials_] == [True] * 3 + [False] * 3

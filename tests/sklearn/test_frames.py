@@ -17,8 +17,8 @@ from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor, TableEncoder
 from scalemix.tables import InputError, table_of
 
 QUICK = {
-    "max_steps": 60, "batch_size": 32, "num_members": 2, "temperature": 0.3, "noise_floor": 0.1,
-    "random_state": 0,
+    "hidden": (16,), "max_steps": 60, "batch_size": 32, "num_members": 2, "temperature": 0.3,
+    "noise_floor": 0.1, "random_state": 0,
 }  # fmt: skip
 NUM = 90
 
@@ -61,6 +61,14 @@ def test_a_frame_goes_in_as_it_is(fitted):
     assert np.isfinite(fitted.predict(FRAME)).all()
     means = [fitted.predict(FRAME[FRAME["town"] == town]).mean() for town in ("Aa", "Bb", "Cc")]
     assert np.argmax(means) == 1
+
+
+def test_frames_say_which_rows_lie_outside_and_what_columns_do(fitted):
+    """In the frame's own terms: names, words and gaps."""
+    assert (fitted.outside(FRAME).by_row == 0).all()
+    found = effect(fitted, FRAME, "town", num_rows=20)
+    assert found.names == ("town",)
+    assert found.grids[0][found.mean.argmax()] == "Bb"
 
 
 def test_pandas_and_polars_are_the_same_data(fitted):
@@ -112,16 +120,17 @@ def test_held_out_rows_decide_on_bins():
     rng = np.random.default_rng(1)
     x = rng.normal(size=(200, 2))
     labels = np.where(np.floor(4 * x[:, 0]) % 2 == 0, "even", "odd")
-    settings = {**QUICK, "max_steps": 300, "num_trial_members": 1}
-    fitted = ScaleMixClassifier(bins="auto", **settings).fit(x, labels)
-    assert sorted(trial.bins for trial in fitted.trials_) == [False, True]
+    settings = {**QUICK, "max_steps": 300, "num_trial_members": 1, "temperature": "auto"}
+    fitted = ScaleMixClassifier(**settings).fit(x, labels)
+    assert sorted(trial.bins for trial in fitted.trials_) == [False] * 3 + [True] * 3
     assert sum(trial.num_members for trial in fitted.trials_) == 2
     assert len(fitted.bin_edges_[0]) == 9
     best = max(fitted.trials_, key=lambda trial: trial.score)
     assert best.num_members >= 1
-    # Noise training tries nothing out, and has no bins.
-    noise = {**settings, "inference": "noise", "temperature": "auto"}
-    assert ScaleMixClassifier(bins="auto", **noise).fit(x, labels).bin_edges_ == ((), ())
+    # Where nothing else is tried out, there are no bins; and noise training tries nothing.
+    for others in ({"temperature": 0.3}, {"inference": "noise"}):
+        other = ScaleMixClassifier(**settings | others).fit(x, labels)
+        assert (other.trials_, other.bin_edges_) == ((), ((), ()))
 
 
 def test_the_encoder_is_a_step_of_a_pipeline():
@@ -170,6 +179,12 @@ def test_bins_that_nobody_can_decide_on_are_not_made():
     x = np.random.default_rng(0).normal(size=(NUM, 2))
     fitted = ScaleMixRegressor(bins="auto", mixture="half-cauchy", **QUICK).fit(x, Y)
     assert fitted.bin_edges_ == ((), ())
+    # Of 39 rows, too few could be held out; rows of weight zero do not count.
+    settings = QUICK | {"temperature": "auto"}
+    weight = np.repeat([1.0, 0.0], [39, NUM - 39])
+    few = ScaleMixRegressor(**settings).fit(x, Y, sample_weight=weight)
+    assert few.bin_edges_ == ((), ())
+    assert {trial.bins for trial in few.trials_} == {None}
 
 
 def test_pickles_from_before_there_were_encoders_still_predict():
@@ -193,3 +208,9 @@ def test_effects_of_columns_of_frames(fitted, column):
     other = pl.DataFrame(table_of(FRAME).columns)
     same = effect(fitted, other, column, num_values=4, num_rows=5)
     np.testing.assert_allclose(same.mean, found.mean, rtol=1e-5, atol=1e-5)
+
+
+def test_columns_that_nothing_is_learned_from_are_said():
+    frame = pd.DataFrame({"a": np.arange(60.0), "price": [f"{i} EUR" for i in range(60)]})
+    with pytest.warns(InputWarning, match=r"these columns: 'price' \(text"):
+        ScaleMixRegressor(**QUICK).fit(frame, np.linspace(-1.0, 1.0, 60))

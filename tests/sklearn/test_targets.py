@@ -103,13 +103,22 @@ def test_weights_of_classes_are_weights_of_their_rows():
     assert (shares[:, 1] - plain.predict_proba(X)[:, 1]).mean() > 0.02
 
 
+def test_what_is_not_there_is_named():
+    y = np.where(X[:, 0] > 1, "rare", "common")
+    with pytest.raises(ValueError, match=r"no class 'good' in y. There are: 'common', 'rare'"):
+        ScaleMixClassifier(class_weight={"good": 3}, **QUICK).fit(X, y)
+    for estimator, none in ((ScaleMixClassifier(), y[:0]), (ScaleMixRegressor(), X[:0, 0])):
+        with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+            estimator.fit(X[:0], none)
+
+
 def test_rows_outside_the_training_data_are_said_with_their_columns():
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     fitted = ScaleMixRegressor(**QUICK | {"max_steps": 20}).fit(frame, X[:, 0])
     far = frame.assign(b=frame["b"] + 100)
     with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie outside .*'b' by up to"):
         fitted.predict(far)
-    assert (fitted.ranges_.outside(far.to_numpy()).by_row > 5).all()
+    assert (fitted.outside(far).by_row > 5).all()
     # None of its own, and none after a round trip.
     pickle.loads(pickle.dumps(fitted)).predict(frame)
 
@@ -118,3 +127,72 @@ def test_a_gap_in_a_list_of_words_is_no_word():
     x = np.arange(8.0)[:, None]
     with pytest.raises(ValueError, match="1 of 8 rows have no target"):
         ScaleMixClassifier().fit(x, ["a", float("nan"), *"babab", "a"])
+
+
+FEW = QUICK | {"max_steps": 5, "bins": None}
+
+
+@pytest.mark.parametrize(
+    ("y", "says"),
+    [
+        (["a", "b"] * 30, "y is text, such as 'a'.*ScaleMixClassifier predicts classes"),
+        ([f"{value}" for value in RATE], "numbers as text.*np.asarray"),
+    ],
+)
+def test_text_is_for_the_classifier(y, says):
+    with pytest.raises(ValueError, match=says):
+        ScaleMixRegressor(**FEW).fit(X, y)
+
+
+def test_numbers_are_for_the_regressor():
+    with pytest.raises(ValueError, match=r"Unknown label type.*ScaleMixRegressor predicts numbers"):
+        ScaleMixClassifier(**FEW).fit(X, RATE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "says"),
+    [
+        (
+            "share",
+            1.0,
+            r"strictly between zero and one.*\(n - 1\) \+ 0.5\) / n.*makes 0.9917 of it",
+        ),
+        ("positive", 0.0, "a number above zero"),
+        ("count", 0.5, "a whole number from zero"),
+    ],
+)
+def test_numbers_of_another_kind_are_named_by_row_and_kind(kind, value, says):
+    y = TARGETS[kind].astype(float)
+    y[7] = value
+    with pytest.raises(
+        ValueError, match=rf"y is {value:g} at row 7, and with target='{kind}'.*{says}"
+    ):
+        ScaleMixRegressor(target=kind, **FEW).fit(X, y)
+
+
+def test_where_there_is_nothing_to_learn_it_is_said():
+    for y, said in ((np.full(60, 3.0), "y is 3 in every row"), (X[:1, 0], "y has one row")):
+        with pytest.warns(sx.InputWarning, match=f"{said}.*nothing"):
+            ScaleMixRegressor(**FEW).fit(X[: len(y)], y)
+
+
+def test_scores_leave_out_rows_without_a_target_as_fits_do():
+    y, few = X[:, 0].copy(), slice(1, None)
+    y[0] = np.nan
+    classes = np.where(np.isnan(y), None, np.where(y > 0, "up", "down"))
+    for kind, target in ((ScaleMixRegressor, y), (ScaleMixClassifier, classes)):
+        with pytest.warns(sx.InputWarning, match="1 of 60 rows have no target"):
+            fitted = kind(missing_target="drop", **FEW).fit(X, target)
+        with pytest.warns(sx.InputWarning, match="1 of 60 rows have no target"):
+            assert fitted.score(X, target) == fitted.score(X[few], target[few])
+        fitted.set_params(missing_target="error")
+        with pytest.raises(ValueError, match=r"the first is row 0.*missing_target='drop'"):
+            fitted.score(X, target)
+
+
+def test_errors_on_tables_speak_of_python():
+    frame = pandas.DataFrame({"a": [*X[1:, 0], "x"], "k": ["u", "v", "w"] * 20})
+    with pytest.raises(ValueError, match=r"row 59, column 'a': 'x' is not a number.*type") as told:
+        ScaleMixRegressor(**FEW).fit(frame, X[:, 0])
+    assert "--" not in str(told.value)
+    assert "--categorical a" in told.value.with_options()

@@ -1,8 +1,7 @@
 """What both estimators share: the settings, and everything that follows from a posterior."""
 
-from collections.abc import Mapping, Sequence
 from numbers import Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import jax
 import numpy as np
@@ -10,10 +9,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
+from scalemix._text import listing, shortened
 from scalemix._warnings import warn
+from scalemix.analysis.column_relevance import input_variances, shares_of_columns
 from scalemix.data.bins import Bins, check_bins
 from scalemix.data.preparation import InputWarning
-from scalemix.data.ranges import Ranges, find_ranges, warn_outside
+from scalemix.data.ranges import Outside, Ranges, find_ranges, warn_outside
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
 from scalemix.fitting.settings import Task, settings_of
@@ -31,73 +32,37 @@ from scalemix.sklearn.inputs import (
     needs_encoding,
     take,
 )
-from scalemix.sklearn.targets import MissingTarget
+from scalemix.sklearn.targets import MissingTarget, with_targets
 from scalemix.tables import Table, is_frame, table_of
-from scalemix.tables.reading import listing
 
 # What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
 RECIPE_SETTINGS = tuple(name for name in settings_of(Recipe) if name != "task")
 
 
 class ScaleMixEstimator(BaseEstimator):
-    """The base of both estimators, whose constructors have one option more each."""
+    """The base of both estimators.
+
+    scikit-learn reads the settings of an estimator off its constructor, so that each of the two has
+    a signature of its own.
+    """
 
     task: ClassVar[Task]
     posterior_: Posterior
     encoder_: Encoder
     trials_: tuple[Trial, ...]
+    input_variances_: np.ndarray
     conformal_: Conformal | None
+    # Whether pruning made an earlier calibration void; pickles from before do not say it.
+    _calibration_pruned: bool = False
+    # Inputs that pruning has left unread, likewise.
+    _unread: tuple[int, ...] = ()
     ranges_: Ranges | None
     n_features_in_: int
-
-    def __init__(
-        self,
-        *,
-        prior: str = "ard-add",
-        mixture: str = "auto",
-        mixture_parameters: Mapping[str, float] | None = None,
-        inference: Literal["em", "noise", "mcmc"] = "em",
-        bins: Bins = None,
-        hidden: Sequence[int] = (50, 50),
-        residual: bool = True,
-        num_members: int | None = None,
-        num_trial_members: int = 4,
-        max_steps: int | None = None,
-        batch_size: int | None = None,
-        learning_rate: float = 1e-2,
-        temperature: float | Literal["auto"] = "auto",
-        noise_floor: float | Literal["auto"] = "auto",
-        objective: str = "tail_adaptive",
-        num_draws: int = 10,
-        sampler: str = "mclmc",
-        devices: int | None = None,
-        missing_target: MissingTarget = "error",
-        calibration: float | None = None,
-        random_state: Any = None,
-        verbose: bool | int = False,
-    ):
-        self.prior = prior
-        self.mixture = mixture
-        self.mixture_parameters = mixture_parameters
-        self.inference = inference
-        self.bins: Bins = bins
-        self.hidden = hidden
-        self.residual = residual
-        self.num_members = num_members
-        self.num_trial_members = num_trial_members
-        self.max_steps = max_steps
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.temperature = temperature
-        self.noise_floor = noise_floor
-        self.objective = objective
-        self.num_draws = num_draws
-        self.sampler = sampler
-        self.devices = devices
-        self.missing_target = missing_target
-        self.calibration = calibration
-        self.random_state = random_state
-        self.verbose = verbose
+    bins: Bins
+    missing_target: MissingTarget
+    calibration: float | None
+    random_state: Any
+    verbose: bool | int
 
     def _check(
         self, X: Any, y: Any, *, numeric: bool, several: bool = False
@@ -105,6 +70,8 @@ class ScaleMixEstimator(BaseEstimator):
         """Table and target, of which there may be `several`, by the rules of scikit-learn."""
         refuse_masked("X", X)
         refuse_masked("y", y)
+        if is_frame(X) and not len(X):
+            raise ValueError("X has no rows: there is nothing to learn from.")
         if needs_encoding(X):
             # Names and number of columns are noted; the cells are for the encoder to check.
             validate_data(self, X, skip_check_array=True)
@@ -139,26 +106,34 @@ class ScaleMixEstimator(BaseEstimator):
         (x, to_calibrate), (y, outcomes) = (take(x, kept), take(x, apart)), (y[kept], y[apart])
         weight = None if weight is None else weight[kept]
         # Held-out rows decide on such bins, where they decide on anything.
-        bins = None if self.bins == "auto" and not recipe.can_choose_bins else self.bins
+        num_rows = count(x) if weight is None else int(np.count_nonzero(weight))
+        can_choose = recipe.can_choose_bins(num_rows)
+        bins = None if self.bins == "auto" and not can_choose else self.bins
         self.encoder_ = learn_encoder(x, bins, weight)
+        if lost := self.encoder_.lost:
+            told = shortened(f"{name!r} ({why})" for name, why in lost.items())
+            warn(f"Nothing is learned from these columns: {told}.", InputWarning)
         inputs = self.encoder_.encode(x)
         counted = inputs if weight is None else inputs[weight > 0]
-        names = getattr(
-            self, "feature_names_in_", [f"column {i}" for i in range(self.n_features_in_)]
-        )
+        names = self._column_names()
         self.ranges_ = find_ranges(
-            self.encoder_.numbers(counted), self.encoder_.number_names(list(names))
+            self.encoder_.numbers(counted), self.encoder_.number_names(names)
         )
         fitted = recipe.fit(
             inputs, y, key=jax.random.key(seed), num_classes=num_classes, sample_weight=weight,
             layout=self.encoder_.layout, progress=bool(self.verbose),
         )  # fmt: skip
         self.posterior_, self.trials_ = fitted
-        self.conformal_ = None
+        self.input_variances_ = input_variances(self.posterior_, inputs, weight)
+        self.conformal_, self._calibration_pruned, self._unread = None, False, ()
         if len(apart):
             self.conformal_ = calibrate(
                 self.posterior_.predict(self.encoder_.encode(to_calibrate)), outcomes
             )
+
+    def _column_names(self) -> list[str]:
+        numbered = [f"column {i}" for i in range(self.n_features_in_)]
+        return list(getattr(self, "feature_names_in_", numbered))
 
     def encode(self, X: Any) -> np.ndarray:
         """The inputs that `posterior_` takes: the columns and, with `bins`, their bins.
@@ -182,6 +157,39 @@ class ScaleMixEstimator(BaseEstimator):
         >>> ScaleMixRegressor(bins=2, **settings).fit(x, y).encode(x).shape
         (40, 9)
         """
+        x = self._encode(X)
+        if self.ranges_ is not None:
+            warn_outside(self.ranges_, self.encoder_.numbers(x))
+        return x
+
+    def outside(self, X: Any) -> Outside:
+        """How far rows lie outside those of training, column by column and together.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, columns)
+            A table, as `fit` takes it.
+
+        Returns
+        -------
+        scalemix.data.ranges.Outside
+            `by_row` is one number for each row: zero inside, else by how much it is outside.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixRegressor
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
+        >>> estimator = ScaleMixRegressor(**settings).fit(x, y)
+        >>> estimator.outside(x).by_row.max(), bool((estimator.outside(100 * x).by_row > 0).all())
+        (np.float64(0.0), True)
+        """
+        x = self._encode(X)
+        if self.ranges_ is None:
+            raise ValueError("The estimator is from before ranges were kept: fit it again.")
+        return self.ranges_.outside(self.encoder_.numbers(x))
+
+    def _encode(self, X: Any) -> np.ndarray:
+        """The inputs of networks, with nothing said of rows that lie outside."""
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
         if isinstance(self.encoder_, NumberEncoder):
@@ -196,10 +204,7 @@ class ScaleMixEstimator(BaseEstimator):
             rows = table_of(X)
             if surprises := self.encoder_.columns.surprises(rows):
                 warn(f"Training had nothing like this: {'; '.join(surprises)}.", InputWarning)
-        x = self.encoder_.encode(rows)
-        if self.ranges_ is not None:
-            warn_outside(self.ranges_, self.encoder_.numbers(x))
-        return x
+        return self.encoder_.encode(rows)
 
     @property
     def bin_edges_(self) -> tuple[tuple[float, ...], ...]:
@@ -224,8 +229,8 @@ class ScaleMixEstimator(BaseEstimator):
         --------
         >>> from scalemix.sklearn import ScaleMixRegressor
         >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
-        >>> ScaleMixRegressor(**settings).fit(x, y).predict_dist(x).quantile(0.5).shape
-        (40,)
+        >>> ScaleMixRegressor(**settings).fit(x, y).predict_dist(x[:5]).quantile(0.5).shape
+        (5,)
         """
         # Encoding comes first: it says so if nothing has been fitted yet.
         x = self.encode(X)
@@ -251,10 +256,11 @@ class ScaleMixEstimator(BaseEstimator):
         >>> from scalemix.sklearn import ScaleMixRegressor
         >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0, "noise_floor": 0.1}
         >>> estimator = ScaleMixRegressor(**settings).fit(x[:20], y[:20]).calibrate(x[20:], y[20:])
-        >>> lower, upper = estimator.predict_interval(x, 0.8, interval="conformal")
+        >>> lower, upper = estimator.predict_interval(x[:5], 0.8, interval="conformal")
         >>> bool((lower < upper).all())
         True
         """
+        X, y, _ = with_targets(self.missing_target, X, y, None)
         predictive = self.predict_dist(X)
         self.conformal_ = calibrate(predictive, self._outcomes(y))
         return self
@@ -266,6 +272,17 @@ class ScaleMixEstimator(BaseEstimator):
     def _calibrated(self) -> Conformal:
         """What rows that were kept apart say, or a `ValueError` that says how to get it."""
         check_is_fitted(self, "posterior_")
+        if self.conformal_ is None and self._calibration_pruned:
+            raise ValueError(
+                "Pruning dropped the calibration, for it was that of other predictions: call "
+                "calibrate(X, y) with rows that fit has not seen, or use the estimator as it was "
+                "before pruning."
+            )
+        if self.conformal_ is None and getattr(self, "target", None) == "time":
+            raise ValueError(
+                "Nothing is calibrated, and conformal intervals are not available for times that "
+                "were not all observed to the end. Where all were, fit with calibration=0.2."
+            )
         if self.conformal_ is None:
             raise ValueError(
                 "Nothing is calibrated: fit with calibration=0.2, which keeps a fifth of the rows "
@@ -275,14 +292,14 @@ class ScaleMixEstimator(BaseEstimator):
 
     @property
     def relevance_(self) -> np.ndarray:
-        """Each column's share of the prior variance of the weights that read it.
+        """Each column's share of the variance that the prior gives to what the first layer reads.
 
-        With `bins`, a column counts with the mean of the inputs that were made of it; a sum would
-        favour columns with many bins.
+        A column counts by all inputs that were made of it, its bins or categories, together: each
+        with the prior variance of its weights times its own variance over the training rows.
         """
         check_is_fitted(self, "posterior_")
-        means = self.encoder_.by_column(self.posterior_.relevance().inputs)
-        return means / means.sum()
+        places = self.encoder_.places
+        return shares_of_columns(self.posterior_, self.input_variances_, places)
 
     @property
     def effective_width_(self) -> np.ndarray:
@@ -332,8 +349,13 @@ class ScaleMixEstimator(BaseEstimator):
         pruned = self.posterior_.prune(X, threshold=threshold, tolerance=tolerance)
         self.posterior_ = pruned.posterior
         # What was calibrated were the predictions of other networks.
+        self._calibration_pruned = self.conformal_ is not None or self._calibration_pruned
         self.conformal_ = None
-        return pruned.report
+        names = self._column_names()
+        columns = dict(zip(names, self.encoder_.places, strict=True))
+        report = pruned.report.by_column(columns, self._unread)
+        self._unread = report.inputs_off
+        return report
 
     # Networks hold functions that do not pickle, so a posterior travels as the file that it saves.
 
@@ -353,4 +375,7 @@ class ScaleMixEstimator(BaseEstimator):
         if "bin_edges_" in state:
             edges = state.pop("bin_edges_")
             state |= {"encoder_": NumberEncoder(edges, False), "conformal_": None, "ranges_": None}
+        if "posterior_" in state:
+            # Pickles from before it was kept take all inputs to vary alike.
+            state.setdefault("input_variances_", np.ones(1))
         super().__setstate__(state)

@@ -32,36 +32,43 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     mixture : str, default="auto"
         The family of the scales: bernoulli, beta, exponential, gamma, gaussian, half-cauchy,
         inverse-gamma, inverse-nakagami, log-uniform, rayleigh, uniform, or auto, which is bernoulli
-        for noise training and inverse-gamma otherwise.
+        for noise training and inverse-gamma otherwise. With auto, the first layer of EM has
+        half-Cauchy scales by column instead, where columns became several inputs. A family that is
+        named holds for all layers.
     mixture_parameters : dict, optional
         Parameters of the family by name, such as keep for Bernoulli scales. The others keep their
         defaults.
     inference : {"em", "noise", "mcmc"}, default="em"
         Variational EM ("em"), training under noise ("noise": dropout and its relatives), or Markov
         chain Monte Carlo ("mcmc").
-    bins : int or "auto", optional
+    bins : int, "auto" or None, default="auto"
         How many extra inputs to make of each column of numbers, up to this number, so that networks
         can bend where its values lie. A column of few values gives fewer, and one of two values
         gives none. Bins help where trees do well. With "auto", their number follows that of the
-        rows, and held-out rows decide whether networks read them. That takes variational EM with
-        `mixture="auto"` and a prior other than "drop-connect"; otherwise there are no bins then. By
-        default there are none.
-    hidden : sequence of int, default=(50, 50)
-        The width of each hidden layer. All are equal in a residual network.
-    residual : bool, default=True
-        Whether every hidden layer but the first has a path around it.
+        rows, and held-out rows that choose among settings also decide whether networks read them.
+        That takes variational EM with `mixture="auto"`, a prior other than "drop-connect", and a
+        setting that is left to held-out rows, and at least 40 rows to train on; otherwise there are
+        no bins then. With `None` there are none.
+    hidden : sequence of int, optional
+        The width of each hidden layer. All are equal in a residual network. By default 50 and 50,
+        and 16 and 16 for MCMC.
+    residual : bool, optional
+        Whether every hidden layer but the first has a path around it. By default so, except for
+        MCMC.
     num_members : int, optional
-        How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM, and
-        8 otherwise.
-    num_trial_members : int, default=4
-        How many networks are fitted to try each combination of temperature and noise floor.
+        How many networks the ensemble has; for MCMC, how many chains run. By default 16 for EM with
+        up to 20,000 rows, and 8 otherwise.
+    num_trial_members : int, optional
+        How many networks are fitted to try each combination of settings that held-out rows choose
+        among. By default 2, and 1 for more than 20,000 rows.
     max_steps : int, optional
         Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
-        By default 14,000 for EM and 8,000 for noise training (17,000 and 10,000 for more than 5,000
-        rows), and 4,000 for MCMC.
+        By default 8,000, and 10,000 for more than 5,000 rows; 3,200 for MCMC; for EM 4,000 with
+        classes and up to 5,000 rows, and 4,000 with more than 20,000 rows, whose batches are
+        larger.
     batch_size : int, optional
-        Rows in a step of training. By default 64, and 128 for more than 5,000 rows. Chains use all
-        rows.
+        Rows in a step of training. By default 64; 128 for more than 5,000 rows; and 512 for EM with
+        more than 20,000. Chains use all rows.
     learning_rate : float, default=0.01
         Where the rate of Adam starts. It falls to zero along a cosine.
     temperature : float or "auto", default="auto"
@@ -103,7 +110,9 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     bin_edges_ : tuple of tuple of float
         The ends of each column's bins, empty without `bins`.
     relevance_ : ndarray of shape (columns,)
-        Each column's share of the prior variance of the weights that read it.
+        Each column's share of the variance that the prior gives to what the first layer reads: the
+        prior variance of a weight times the variance of its input over the training rows, summed
+        over the inputs that the column became.
     effective_width_ : ndarray of shape (hidden layers,)
         How many units of each hidden layer are on, a mean over the members.
     effective_depth_ : float
@@ -112,7 +121,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         What rows that were kept apart say of conformal intervals or sets; `None` without such rows.
     ranges_ : Ranges
         What the training data lie between. Rows far outside are said in a
-        `scalemix.RangeWarning`, and `ranges_.outside(X).by_row` has how far each row is.
+        `scalemix.RangeWarning`, and `outside(X).by_row` has how far each row is.
     n_features_in_ : int
         The number of columns.
     feature_names_in_ : ndarray of str
@@ -132,6 +141,7 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     """
 
     task: ClassVar[Task] = "classification"
+    class_weight: ClassWeight
     classes_: np.ndarray
 
     def __init__(
@@ -142,11 +152,11 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         mixture: str = "auto",
         mixture_parameters: Mapping[str, float] | None = None,
         inference: Literal["em", "noise", "mcmc"] = "em",
-        bins: Bins = None,
-        hidden: Sequence[int] = (50, 50),
-        residual: bool = True,
+        bins: Bins = "auto",
+        hidden: Sequence[int] | None = None,
+        residual: bool | None = None,
         num_members: int | None = None,
-        num_trial_members: int = 4,
+        num_trial_members: int | None = None,
         max_steps: int | None = None,
         batch_size: int | None = None,
         learning_rate: float = 1e-2,
@@ -161,17 +171,9 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         random_state: Any = None,
         verbose: bool | int = False,
     ):
-        super().__init__(
-            prior=prior, mixture=mixture, mixture_parameters=mixture_parameters,
-            inference=inference, bins=bins, hidden=hidden, residual=residual,
-            num_members=num_members, num_trial_members=num_trial_members, max_steps=max_steps,
-            batch_size=batch_size, learning_rate=learning_rate, temperature=temperature,
-            noise_floor=noise_floor, objective=objective, num_draws=num_draws, sampler=sampler,
-            devices=devices,
-            missing_target=missing_target, calibration=calibration, random_state=random_state,
-            verbose=verbose,
-        )  # fmt: skip
-        self.class_weight = class_weight
+        settings = dict(locals())
+        del settings["self"]
+        vars(self).update(settings)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "ScaleMixClassifier":
         """Fit the estimator to a table and the class of each row.
@@ -200,7 +202,10 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         """
         X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
         X, y = self._check(X, y, numeric=False)
-        check_classification_targets(y)
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            raise ValueError(f"{error} ScaleMixRegressor predicts numbers.") from None
         self.classes_, numbers = np.unique(y, return_inverse=True)
         check_classes(self.classes_.tolist())
         weight = weigh_classes(self.class_weight, y, sample_weight)
@@ -281,6 +286,35 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         """
         predictive = self.predict_dist(X)
         return self._calibrated().sets(predictive, coverage)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose class is the most probable one.
+
+        Parameters
+        ----------
+        X : array-like of shape (rows, columns)
+            A table.
+        y : array-like of shape (rows,)
+            Its classes, as `fit` takes them. Rows without one are refused, or left out, as
+            `missing_target` says.
+        sample_weight : array-like of shape (rows,), optional
+            How many rows each row counts as. By default each counts once.
+
+        Returns
+        -------
+        float
+            The accuracy; higher is better.
+
+        Examples
+        --------
+        >>> from scalemix.sklearn import ScaleMixClassifier
+        >>> settings = {"max_steps": 20, "num_members": 2, "temperature": 1.0}
+        >>> labels = np.arange(40) % 3
+        >>> 0 <= ScaleMixClassifier(**settings).fit(x, labels).score(x, labels) <= 1
+        True
+        """
+        X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
+        return float(super().score(X, y, sample_weight))
 
     def _outcomes(self, y: Any) -> np.ndarray:
         known = np.asarray(y)

@@ -75,10 +75,16 @@ class NumberEncoder:
         """What these numbers are called, where the columns have such names."""
         return names
 
-    def by_column(self, values: np.ndarray) -> np.ndarray:
-        """The mean of a value for each input over the inputs of each column."""
+    @property
+    def lost(self) -> dict[str, str]:
+        """Columns that are not used, and why: there are none."""
+        return {}
+
+    @property
+    def places(self) -> list[list[int]]:
+        """The inputs that each column became."""
         owners = self.layout.columns
-        return np.bincount(owners, values) / np.bincount(owners)
+        return [np.flatnonzero(owners == column).tolist() for column in range(len(self.edges))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +106,13 @@ class FrameEncoder:
         by_name = {column.name: getattr(column, "edges", ()) for column in self.columns.inputs}
         return tuple(by_name.get(name, ()) for name in self.names)
 
+    @property
+    def lost(self) -> dict[str, str]:
+        """Columns that are not used though they say something, and why."""
+        said_nothing = ("empty", "the same in every row")
+        left_out = self.columns.left_out.items()
+        return {name: why for name, why in left_out if why not in said_nothing}
+
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
         assert isinstance(rows, Table)
@@ -113,19 +126,21 @@ class FrameEncoder:
         """What these numbers are called."""
         return [self.columns.features[place] for place in self.columns.number_places]
 
-    def by_column(self, values: np.ndarray) -> np.ndarray:
-        """The mean of a value for each input over the inputs of each column; zero if left out."""
+    @property
+    def places(self) -> list[list[int]]:
+        """The inputs that each column became: none if it was left out."""
         groups = self.columns.groups
-        return np.array([values[groups[n]].mean() if n in groups else 0.0 for n in self.names])
+        return [groups.get(name, []) for name in self.names]
 
 
 Encoder = NumberEncoder | FrameEncoder
 
 
 def learn_encoder(rows: Rows, bins: Bins, weight: np.ndarray | None) -> Encoder:
-    """What to make of rows like these. The weights count for bins of arrays alone."""
+    """What to make of rows like these, each of which counts as often as its weight says."""
     if isinstance(rows, Table):
-        return FrameEncoder(learn_inputs(rows, use=None, bins=bins), tuple(rows.columns))
+        columns = learn_inputs(rows, use=None, bins=bins, weight=weight)
+        return FrameEncoder(columns, tuple(rows.columns))
     num_rows = len(rows) if weight is None else int(np.count_nonzero(weight))
     num_bins = count_bins(bins, num_rows, rows.shape[1])
     edges = tuple(

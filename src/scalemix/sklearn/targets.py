@@ -7,10 +7,14 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_sample_weight
 
+from scalemix._text import listing
 from scalemix._warnings import warn
 from scalemix.data.preparation import InputWarning
 from scalemix.data.values import is_missing
 from scalemix.likelihoods.targets import suggestion
+from scalemix.tables import is_frame
+from scalemix.tables.cells import number, short
+from scalemix.tables.targets import NUMBERS, how_to_move
 
 MissingTarget = Literal["error", "drop"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
@@ -39,6 +43,62 @@ def with_targets(what: str, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]
     return _safe_indexing(X, kept), _as_plain(_safe_indexing(y, kept)), weight
 
 
+def names_of_targets(y: Any) -> list[str] | None:
+    """What several targets are called, where they are columns of a data frame."""
+    return [str(name) for name in y.columns] if is_frame(y) and len(y.columns) > 1 else None
+
+
+def refuse_text(y: Any) -> None:
+    """Raise `ValueError` if targets that should be numbers are text."""
+    values = np.asarray(y)
+    if values.dtype.kind not in "USO":
+        return
+    words = [value for value in values.ravel().tolist() if isinstance(value, str)]
+    if not words:
+        return
+    if any(number(word) is None for word in words):
+        word = next(word for word in words if number(word) is None)
+        raise ValueError(
+            f"y is text, such as {short(word)}, and ScaleMixRegressor predicts numbers. "
+            f"ScaleMixClassifier predicts classes."
+        )
+    raise ValueError(
+        f"y has numbers as text, such as {short(words[0])}. Convert them: np.asarray(y, float); or "
+        f"use ScaleMixClassifier, if they are names of classes."
+    )
+
+
+def check_numbers(kind: str, y: np.ndarray, weight: Any) -> None:
+    """Say so if there is nothing to learn, or another kind of target would suit better; a
+    `ValueError` if one is not of the kind that was asked for.
+
+    Rows of weight zero are as good as none.
+    """
+    rows = np.arange(len(y))
+    counts = np.asarray(1 if weight is None else weight)
+    if counts.shape == rows.shape:
+        rows = np.flatnonzero(counts)
+    counted = y[rows]
+    same = np.all(counted == counted[:1], axis=0)
+    if len(counted) == 1:
+        warn("y has one row, and nothing can be learned from one.", InputWarning)
+    elif len(counted) and np.any(same):
+        value = counted[0] if y.ndim == 1 else counted[0][int(np.argmax(same))]
+        warn(f"y is {value:g} in every row: there is nothing to learn.", InputWarning)
+    elif kind == "real" and (said := suggestion(counted, lambda other: f"target={other!r}")):
+        warn(said, InputWarning)
+    if kind == "real" or kind not in NUMBERS:
+        # What is no kind is refused later, together with all settings.
+        return
+    what, is_one = NUMBERS[kind]
+    for place, value in np.ndenumerate(counted):
+        if np.isfinite(value) and not is_one(value):
+            raise ValueError(
+                f"y is {value:g} at row {rows[place[0]]}, and with target={kind!r} it has to be "
+                f"{what}.{how_to_move(kind, value, len(counted))}"
+            )
+
+
 def _missing(y: Any) -> np.ndarray:
     """For each row, whether a target is missing: NaN, `None`, or a gap of pandas."""
     if y is None or np.ma.isMaskedArray(y) or hasattr(y, "tocsr"):
@@ -46,7 +106,7 @@ def _missing(y: Any) -> np.ndarray:
         return np.zeros(0, bool)
     # As text, a gap in a list of words would be a word.
     values = np.asarray(y) if hasattr(y, "dtype") else np.array(y, object)
-    if values.ndim == 0 or values.dtype.kind not in "fO":
+    if values.size == 0 or values.ndim == 0 or values.dtype.kind not in "fO":
         return np.zeros(0, bool)
     gaps = np.array([is_missing(value) for value in values.ravel().tolist()], bool)
     return np.any(gaps.reshape(len(values), -1), axis=1)
@@ -62,11 +122,15 @@ def weigh_classes(classes: Any, y: np.ndarray, weight: Any) -> Any:
     """The weights of rows times those of their classes."""
     if classes is None:
         return weight
-    by_class = compute_sample_weight(classes, y)
+    try:
+        by_class = compute_sample_weight(classes, y)
+    except ValueError:
+        # Weights of more classes than these are taken, as long as each of these has one.
+        known = np.unique(y).tolist()
+        unknown = [c for c in classes if c not in known] if isinstance(classes, Mapping) else []
+        if not unknown:
+            raise
+        raise ValueError(
+            f"class_weight: there is no class {listing(unknown)} in y. There are: {listing(known)}."
+        ) from None
     return by_class if weight is None else by_class * np.asarray(weight)
-
-
-def suggest(y: np.ndarray) -> None:
-    """Say so if another kind of target than real numbers would suit these."""
-    if said := suggestion(y, lambda kind: f"target={kind!r}"):
-        warn(said, InputWarning)
