@@ -14,6 +14,7 @@ import pyarrow
 import pytest
 import typer
 from pyarrow import parquet
+from sklearn.utils.class_weight import compute_sample_weight
 
 import scalemix
 from scalemix.cli import writing
@@ -23,8 +24,11 @@ from scalemix.cli.settings import DEFAULTS, SETTINGS, as_option
 from scalemix.fitting.kinds import Mention
 from scalemix.fitting.recipes import Recipe
 from scalemix.fitting.settings import settings_of
+from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 from scalemix.tables import InputError, read_table
 from tests.cli.conftest import run, write_table
+
+pytestmark = pytest.mark.usefixtures("few_rows")
 
 FIGURES = {
     "rmse", "mae", "r2", "log_likelihood", "crps", "coverage", "width", "calibration_error",
@@ -53,13 +57,15 @@ def test_json_is_all_that_stdout_has(classification):
     assert outcome["rows"] == {"trained": 72, "held_out": 8}
     assert outcome["columns"]["target"]["classes"] == ["bad", "good"]
     assert set(outcome["figures"]) == {
-        "accuracy", "baseline_accuracy", "log_likelihood", "brier", "expected_calibration_error",
+        "accuracy", "auc", "baseline_accuracy", "log_likelihood", "brier",
+        "expected_calibration_error",
     }  # fmt: skip
 
 
 def test_evaluate_takes_the_held_out_rows_of_the_same_file_and_all_of_another(regression):
     same = run("evaluate", regression.model, regression.data, "--json")
     assert same.code == 0
+    assert "are not left out" not in same.err
     assert same.json["rows"] == 8
     info = run("info", regression.model, "--json").json
     kept = info["metadata"]["table"]["figures"]
@@ -70,6 +76,7 @@ def test_evaluate_takes_the_held_out_rows_of_the_same_file_and_all_of_another(re
     other.unlink()
     assert ran.code == 0
     assert "20 rows of other.csv" in ran.out
+    assert "Rows of this table that the model was trained on, if there are any, are not" in ran.err
     assert "best near 90%" in ran.out
 
 
@@ -77,7 +84,7 @@ def test_figures_are_those_of_the_posterior(regression):
     posterior, metadata = scalemix.posterior.storage.read(regression.model)
     entry = metadata["table"]
     table = read_table(regression.data)
-    from scalemix.cli.models import Source
+    from scalemix.cli.sources import Source
     from scalemix.tables import Columns
 
     columns, source = Columns.from_json(entry["columns"]), Source(**entry["source"])
@@ -138,7 +145,7 @@ def test_rows_outside_the_training_data_are_said(regression, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("size,town,sold,new\n50,Ulm,2024-01-05,true\n0,Ulm,2024-01-05,true\n")
     ran = run("predict", regression.model, new)
-    assert "1 of 2 rows lie outside the training data" in ran.err
+    assert "1 of 2 rows lies outside the training data" in ran.err
     assert "'size' by up to" in ran.err
     far, near = (float(row["outside"]) for row in csv.DictReader(ran.out.splitlines()))
     assert far > 5
@@ -192,6 +199,8 @@ def test_info_tells_of_table_and_network(regression):
     ran = run("info", regression.model)
     assert ran.code == 0
     assert f"jax {jax.__version__}" in ran.out
+    for text in ("mixture=auto", "target=real", "bins=auto, calibration=0.0, seed=0, holdout=0.1"):
+        assert text in ran.out
     for text in ("1 x ResNet", "fitted to", "data.csv, 72 rows; 8 held out", "Bernoulli", "RMSE"):
         assert text in ran.out
 
@@ -255,6 +264,48 @@ def test_every_setting_of_a_recipe_is_an_option():
     assert {as_option(Mention(name)) for name in settings_of(Recipe)} <= options
     for name, known in SETTINGS.items():
         assert known.kind.check(name, DEFAULTS[name]) == getattr(Recipe(), name)
+
+
+def test_every_argument_of_an_estimator_is_an_option():
+    """By its own name, by that of its setting, or by one that says the same."""
+    fit: Any = typer.main.get_command(app)
+    options = {option for each in fit.commands["fit"].params for option in each.opts}
+    other = {"random_state": "--seed", "verbose": "--quiet"}
+    for estimator in (ScaleMixClassifier, ScaleMixRegressor):
+        names = {other.get(n) or as_option(Mention(n)) for n in estimator().get_params()}
+        assert names <= options
+
+
+def test_weights_of_classes_reach_the_fit(tmp_path, monkeypatch):
+    given = {}
+
+    def stop(*_, sample_weight, **more):
+        given["weight"] = sample_weight
+        raise InputError("enough")
+
+    monkeypatch.setattr("scalemix.fitting.recipes.Recipe.fit", stop)
+    data = write_table(tmp_path / "data.csv")
+    fit = ["fit", data, "-t", "mood", "--holdout", "0", "-o", tmp_path / "m"]
+    moods = np.array(read_table(data).columns["mood"])
+    for options in (["balanced"], ["good=3"], ["good=3", "--class-weight", "bad=0.5"]):
+        ran = run(*fit, "--class-weight", *options)
+        assert "enough" in ran.err
+        weights = {"balanced": "balanced", "good=3": {"good": 3}}[options[0]]
+        if len(options) == 3:
+            weights["bad"] = 0.5
+        np.testing.assert_allclose(given["weight"], compute_sample_weight(weights, moods))
+    assert "a row counts as so many: bad 0.5, good 3" in ran.err
+    assert run(*fit).code == 2
+    assert given["weight"] is None
+    for options, says in (
+        (["-t", "mood", "--class-weight", "fine=2"], "no class 'fine'. There are: 'bad', 'good'"),
+        (["-t", "mood", "--class-weight", "2"], "balanced, or a class and a number such as yes=3"),
+        (["-t", "mood", "--class-weight", "good=x"], "a class and a number such as yes=3"),
+        (["-t", "mood", "--class-weight", "good=0"], "has to be above zero"),
+        (["-t", "price", "--class-weight", "good=2"], "about classes, and 'price' has numbers"),
+    ):
+        ran = run("fit", data, "-o", tmp_path / "m", *options)
+        assert (ran.code, says in ran.err) == (2, True), ran.err
 
 
 def test_settings_reach_the_recipe_as_they_are_written(tmp_path, monkeypatch):
@@ -342,9 +393,13 @@ def test_settings_of_the_network_reach_it(tmp_path):
     edges = {column["name"]: column.get("edges") for column in ran.json["columns"]["inputs"]}
     assert len(edges["size"]) == len(edges["sold"]) == 5
     assert edges["town"] is None
-    assert run("predict", tmp_path / "m", data, "--json").code == 0
+    few = write_table(tmp_path / "few.csv", num=8)
+    assert run("predict", tmp_path / "m", few, "--json").code == 0
     info = run("info", tmp_path / "m", "--json").json
     assert (info["network"], info["num_members"], info["num_steps"]) == ("MLP", 2, 5)
+    trials = info["metadata"]["table"]["trials"]
+    assert sum(trial["num_members"] for trial in trials) == 2
+    assert {"temperature", "noise_floor"} <= set(trials[0])
     assert info["prior"] == dict.fromkeys(info["prior"], "ARD(HalfCauchy(scale=1), scale=1)")
     assert json.dumps(info["metadata"]["table"]["settings"]["hidden"]) == "[5, 4]"
     ran = run("evaluate", tmp_path / "m", data)
@@ -359,7 +414,8 @@ def test_chains_warn_in_plain_words_and_predict(tmp_path):
     assert ran.code == 0
     assert "chains" in ran.err
     assert ".py:" not in ran.err
-    assert run("predict", model, data).code == 0
+    few = write_table(tmp_path / "few.csv", num=8)
+    assert run("predict", model, few).code == 0
     assert "MCMC" in run("info", model).out
     refused = run("prune", model, "-o", tmp_path / "small.scalemix")
     assert refused.code == 2
@@ -378,6 +434,6 @@ def test_noise_without_a_mean_is_said_to_be_poor(tmp_path):
 @pytest.mark.parametrize("odd", [2**63 + 1, 2**70])
 def test_numbers_of_any_length_are_kept(odd, tmp_path):
     path = tmp_path / "kept.parquet"
-    writing.write(path, {"id": [odd, None], "mean": [1.0, 2.0]})
+    assert writing.write_parquet(path, [{"id": [odd, None], "mean": [1.0, 2.0]}], {}) == 2
     kept = parquet.read_table(path)["id"].to_pylist()
     assert kept == [odd if odd < 2**64 else str(odd), None]

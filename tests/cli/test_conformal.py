@@ -6,6 +6,8 @@ import pytest
 
 from tests.cli.conftest import fit_small, run
 
+pytestmark = pytest.mark.usefixtures("few_rows")
+
 
 @pytest.mark.parametrize("target", ["price", "mood"])
 def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regression):
@@ -35,6 +37,12 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
     refused = run("predict", regression.model, regression.data, "--conformal")
     assert refused.code == 2
     assert "fit with --calibration 0.2" in refused.err
+    small = tmp_path / "small.scalemix"
+    assert run("prune", fit.model, "-o", small, "--yes").code == 0
+    refused = run("predict", small, fit.data, "--conformal")
+    assert refused.code == 2
+    assert "pruning dropped the calibration" in refused.err
+    assert "fit with" not in refused.err
 
 
 def test_rows_must_be_left_to_train_on(tmp_path):

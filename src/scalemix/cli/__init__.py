@@ -10,6 +10,9 @@ def main() -> None:
         import typer  # noqa: F401
     except ImportError as error:
         sys.exit(f'The command line needs {error.name}: pip install "scalemix[cli]"')
+    from scalemix._programs import keep_programs_later
     from scalemix.cli.app import app
+    from scalemix.cli.interrupts import run_interruptible
 
-    app()
+    keep_programs_later()
+    run_interruptible(app)

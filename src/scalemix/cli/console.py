@@ -2,6 +2,7 @@
 
 import functools
 import json
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
@@ -9,9 +10,21 @@ from typing import Any
 
 import typer
 
+from scalemix.cli.interrupts import INTERRUPTED
 from scalemix.tables import InputError
 
-BAD_INPUT, INTERRUPTED, UNEXPECTED = 2, 130, 1
+# Numbers, and what is in quotes.
+NUMBERS = re.compile(r"(?P<quoted>'[^']*'|\"[^\"]*\")|\d+")
+BAD_INPUT, UNEXPECTED = 2, 1
+# Which extra of scalemix brings a package.
+EXTRAS = {
+    "arviz": "mcmc", "blackjax": "mcmc", "flatbuffers": "export", "matplotlib": "plot",
+    "openpyxl": "excel", "pyarrow": "parquet", "rich": "cli", "sklearn": "sklearn",
+}  # fmt: skip
+
+
+class FailedError(Exception):
+    """What was asked for did not work out, though nothing is wrong with the input or the code."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
@@ -30,10 +43,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             if debug:
                 traceback.print_exc()
             known = isinstance(error, InputError | OSError)
-            if known:
+            if known or isinstance(error, FailedError):
                 complain(f"Error: {_one_line(error)}")
-            elif isinstance(error, ImportError):
-                complain(f'{_one_line(error)}. Try: pip install "scalemix[cli]"')
+            elif isinstance(error, ImportError) and (remedy := _remedy(error)):
+                complain(f"Error: {remedy}")
             else:
                 complain(f"Unexpected {type(error).__name__}: {_one_line(error)}")
                 complain("This may be a bug in scalemix; --debug shows where it came from.")
@@ -42,13 +55,30 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def _remedy(error: ImportError) -> str | None:
+    """What to install, where a part of scalemix needs more than was installed with it."""
+    if "pip install" in str(error):
+        return _one_line(error)
+    package = (error.name or "").split(".")[0]
+    if package not in EXTRAS:
+        return None
+    extra = EXTRAS[package]
+    return f'this needs {package}, which is not installed: pip install "scalemix[{extra}]"'
+
+
 def _one_line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    said = error.with_options() if isinstance(error, InputError) else str(error)
+    return " ".join(said.split()) or type(error).__name__
 
 
 def complain(line: str) -> None:
     """Say what went wrong, on one line however long."""
     typer.echo(line, err=True)
+
+
+def at_terminal() -> bool:
+    """Whether a person can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class Terminal:
@@ -68,12 +98,29 @@ class Terminal:
         if not self.quiet:
             typer.echo(line, err=True)
 
+    def saying_once(self) -> "Terminal":
+        """The same, but for remarks that differ from earlier ones in nothing but counts."""
+        return _Once(quiet=self.quiet, as_json=self.as_json)
+
     def result(self, outcome: dict[str, Any], show: Callable[[], None]) -> None:
         """The outcome of the command: as JSON, or as `show` shows it."""
         if self.as_json:
             typer.echo(json.dumps(outcome, allow_nan=False))
         else:
             show()
+
+
+class _Once(Terminal):
+    def __init__(self, *, quiet: bool, as_json: bool):
+        super().__init__(quiet=quiet, as_json=as_json)
+        self._said: set[str] = set()
+
+    def note(self, line: str) -> None:
+        # What stands in quotes is the name of a column, or what is in its cells.
+        said = NUMBERS.sub(lambda found: found["quoted"] or "", line)
+        if said not in self._said:
+            self._said.add(said)
+            super().note(line)
 
 
 def print_table(

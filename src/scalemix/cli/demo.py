@@ -11,7 +11,7 @@ from scalemix.cli.models import check_output
 from scalemix.cli.options import Debug, Json, Quiet, Seed
 
 if TYPE_CHECKING:
-    from scalemix.cli.sizes import Sizes
+    from scalemix.analysis.sizes import Sizes
     from scalemix.fitting.recipes import Recipe
 
 SHOWN = ("rmse", "log_likelihood", "crps", "coverage")
@@ -39,8 +39,8 @@ def demo(
 
     from scalemix import data
     from scalemix.analysis.evaluation import MEASURES, evaluate
-    from scalemix.analysis.report import ReportedFit, Story, write_report
-    from scalemix.cli.sizes import find_sizes
+    from scalemix.analysis.report import Column, ReportedFit, Story, write_report
+    from scalemix.analysis.sizes import find_sizes
 
     yacht = data.load("yacht")
     train, test = data.splits(len(yacht.y))[0]
@@ -63,7 +63,7 @@ def demo(
         )
         sizes[name] = find_sizes(posterior, yacht.x[test])
         settings = {"seconds": f"{seconds:.0f}", "seed": seed, **recipe.settings(len(train))}
-        fits.append(ReportedFit(name, posterior, figures, settings, sizes[name].in_words()))
+        fits.append(ReportedFit(name, posterior, figures, settings, sizes[name]))
     story = Story(
         title="Yacht hydrodynamics: dropout, and variational EM",
         facts=[
@@ -78,10 +78,10 @@ def demo(
             ("target", yacht.target_name),
             ("inputs", ", ".join(yacht.feature_names)),
         ],
-        features=list(yacht.feature_names),
-        groups={name: [i] for i, name in enumerate(yacht.feature_names)},
+        columns=[Column(name, (i,)) for i, name in enumerate(yacht.feature_names)],
         target=yacht.target_name,
         fits=fits,
+        train=(yacht.x[train], yacht.y[train]),
         test=(yacht.x[test], yacht.y[test]),
         tested_on=f"{len(test)} rows that were held out",
     )

@@ -2,32 +2,56 @@
 
 import dataclasses
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from scalemix.cli.checkpoints import check_checkpoint, checkpoints_of, say_how_to_go_on
-from scalemix.cli.console import INTERRUPTED, Terminal, guarded, print_table
-from scalemix.cli.models import Source, TableModel, check_output
-from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed
+from scalemix._text import listing
+from scalemix.cli.checkpoints import (
+    check_checkpoint,
+    checkpoints_of,
+    claimed,
+    say_how_to_go_on,
+)
+from scalemix.cli.class_weights import check_class_weights, read_class_weights
+from scalemix.cli.console import Terminal, guarded
+from scalemix.cli.figures import named_figures, print_figures
+from scalemix.cli.interrupts import INTERRUPTED
+from scalemix.cli.models import TableModel, check_output
+from scalemix.cli.options import DataFile, Debug, Json, Quiet, Seed, with_text_format
 from scalemix.cli.settings import with_settings
-from scalemix.cli.training import build_recipe, train
+from scalemix.cli.sources import Source
+from scalemix.cli.streaming import TableInParts
+from scalemix.cli.training import WholeTable, build_recipe
 from scalemix.data.bins import Bins
 from scalemix.data.values import MOST_CALIBRATING
 from scalemix.fitting.settings import TARGET_NAMES, Task
-from scalemix.tables import InputError, learn_columns, read_table
+from scalemix.tables import InputError, Table, TextFormat, read_table
+from scalemix.tables.addresses import parse_address
+from scalemix.tables.arrow_tables import ArrowTables, find_large
+from scalemix.tables.reading import STANDARD_INPUT
 from scalemix.tables.targets import without_missing
 
 TABLE, LONG = "The table", "Long runs"
 
 
 @guarded
+@with_text_format
 @with_settings
 def fit(
     *,
     data: DataFile,
-    target: Annotated[str, typer.Option("--target", "-t", help="The column to predict.")],
+    target: Annotated[
+        list[str],
+        typer.Option(
+            "--target",
+            "-t",
+            help="The column to predict. Several columns of numbers may be given, as a,b or by "
+            "repeating the option: one network then predicts them all.",
+        ),
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the model.")
     ] = Path("model.scalemix"),
@@ -35,10 +59,26 @@ def fit(
         Literal["auto", Task],
         typer.Option(help="Numbers or classes; auto looks at the target."),
     ] = "auto",
+    observed: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For a target that is a time: the column that says whether it was observed to "
+            "the end (1, true, yes) or goes on (0, false, no). One for each target.",
+        ),
+    ] = None,
     missing_target: Annotated[
         Literal["error", "drop"],
         typer.Option(help="Refuse rows without a target, or leave them out and say how many."),
     ] = "error",
+    class_weight: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="balanced|CLASS=NUMBER",
+            help="How many rows a row of a class counts as in training, such as yes=3; may be "
+            "repeated. With balanced, all classes count the same together. Probabilities are then "
+            "those of a table with so many rows of each.",
+        ),
+    ] = None,
     holdout: Annotated[
         float,
         typer.Option(min=0, max=0.9, help="Share of rows held out, to measure predictions on."),
@@ -70,14 +110,33 @@ def fit(
         ),
     ] = None,
     bins: Annotated[
-        str | None,
+        str,
         typer.Option(
-            metavar="INTEGER|auto",
+            metavar="auto|none|INTEGER",
             help="Up to so many extra inputs for each column of numbers, which let networks bend "
-            "where its values lie. With auto, held-out rows decide whether to use them.",
+            "where its values lie. With auto, held-out rows that choose among settings also "
+            "decide whether to use them.",
+            rich_help_panel=TABLE,
+        ),
+    ] = "auto",
+    date_order: Annotated[
+        Literal["dmy", "mdy"] | None,
+        typer.Option(
+            help="Whether the day or the month comes first in dates such as 03/04/2024, where no "
+            "row of a column tells.",
             rich_help_panel=TABLE,
         ),
     ] = None,
+    stream: Annotated[
+        bool,
+        typer.Option(
+            "--stream",
+            help="Read a Parquet or Arrow table part by part while training, in bounded memory. "
+            "Folders, Arrow files and large tables are read like that without being asked.",
+            rich_help_panel=LONG,
+        ),
+    ] = False,
+    text: TextFormat,
     settings: dict[str, Any],
     seed: Seed = 0,
     checkpoint: Annotated[
@@ -108,44 +167,118 @@ def fit(
             check_output(path, data)
     checkpoint = checkpoint or output.with_name(f"{output.name}.checkpoint")
     check_checkpoint(checkpoint, resume)
-    table = read_table(data)
-    drop = missing_target == "drop"
+    address = parse_address(data)
+    large = None
+    if not address.is_stdin:
+        large = find_large(
+            address.path, always=stream, missing=text.missing, decimal=text.decimal
+        )  # fmt: skip
+    words = (*(categorical or ()), *(ignore or ()))
+    table = large or read_table(data, text, words=words)
+    names = _find_targets(list(table.columns), target)
+    times = _check_observed(names, observed or (), settings)
+    drop, weights = missing_target == "drop", read_class_weights(class_weight or ())
+    if weights is not None and isinstance(table, ArrowTables):
+        raise InputError(
+            f"{data}: --class-weight needs all rows in memory, and this table is read in parts. "
+            f"Leave it out, or use a file of fewer rows without --stream."
+        )
+    if isinstance(table, ArrowTables) and settings["inference"] == "mcmc":
+        raise InputError(
+            f"{data}: --inference mcmc needs all rows in memory, and this table is read in parts. "
+            f"Use --inference em or noise, or a file of fewer rows without --stream."
+        )
     if drop:
-        table, num_missing = without_missing(table, target)
-        if num_missing:
-            terminal.note(f"{num_missing:,} rows have no target, and are left out")
+        whole = isinstance(table, Table)
+        table, num = without_missing(table, names) if whole else table.without_missing(names)
+        if num:
+            have = "row has" if num == 1 else "rows have"
+            terminal.note(f"{num:,} {have} no target, and {'is' if num == 1 else 'are'} left out")
     num_apart = min(round(calibration * table.num_rows), MOST_CALIBRATING)
-    source = Source(data.name, table.digest, table.num_rows, holdout, seed, num_apart)
+    source = Source(
+        _name_of(data), table.digest, table.num_rows, holdout, seed, num_apart,
+        table.text.encoding, table.text.decimal, dict(table.text.decimals),
+        streamed=isinstance(table, ArrowTables), missing=table.text.missing,
+    )  # fmt: skip
     if source.counts[0] < 1:
         raise InputError(f"{data}: --holdout and --calibration together leave no rows to train on.")
-    columns = learn_columns(
-        table, target, task=_find_task(task, settings["target"]), categorical=categorical or (),
-        ignore=ignore or (), use=use or (), rows=source.split()[0], bins=_read_bins(bins),
-    )  # fmt: skip
+    asked = {
+        "observed": times, "task": _find_task(task, settings["target"]), "ignore": ignore or (),
+        "use": use or (), "bins": _read_bins(bins), "categorical": categorical or (),
+        "date_order": date_order,
+    }  # fmt: skip
+    if isinstance(table, Table):
+        rows = WholeTable(table, source, weights)
+    else:
+        rows = TableInParts(table, names, source, categorical or (), terminal, words=words)
+    columns = rows.columns(names, **asked)
     said = dataclasses.replace(columns.target, kind=settings["target"], drop_missing=drop)
     columns = dataclasses.replace(columns, target=said)
+    check_class_weights(weights, columns.target)
     recipe = build_recipe(columns.target.task, settings)
-    if bins == "auto" and not recipe.can_choose_bins:
+    if bins == "auto" and not recipe.can_choose_bins(source.counts[0]):
         columns = columns.without_bins()
-    for line in (*table.remarks, *columns.describe()):
+    for line in (*rows.remarks, *columns.describe()):
         terminal.note(line)
     started = time.monotonic()
-    try:
-        fitted = train(recipe, table, columns, source, terminal, checkpoint, resume)
-    except KeyboardInterrupt:
-        say_how_to_go_on(checkpoint)
-        raise typer.Exit(INTERRUPTED) from None
-    fitted.save(output)
-    for path in checkpoints_of(checkpoint):
-        path.unlink(missing_ok=True)
+    with claimed(checkpoint):
+        try:
+            fitted = rows.train(recipe, columns, terminal, checkpoint, resume)
+        except KeyboardInterrupt:
+            say_how_to_go_on(checkpoint)
+            raise typer.Exit(INTERRUPTED) from None
+        # The other settings are those of the recipe.
+        of_table = {"bins": bins, "calibration": calibration}
+        fitted = dataclasses.replace(fitted, settings=fitted.settings | of_table)
+        fitted.save(output)
+        for path in checkpoints_of(checkpoint):
+            path.unlink(missing_ok=True)
     terminal.note(f"model: {output} ({time.monotonic() - started:.0f} s)")
     if report is not None:
         from scalemix.cli.report import write
 
         # The remarks on the table have been made above.
-        write(report, fitted, table, Terminal(quiet=True, as_json=as_json))
+        write(report, fitted, rows.reported, Terminal(quiet=True, as_json=as_json))
         terminal.note(f"report: {report}")
     _show(terminal, output, report, fitted)
+
+
+def _find_targets(columns: Sequence[str], said: Sequence[str]) -> list[str]:
+    """The columns to predict: a comma separates two of them, unless it is part of a name."""
+    names = [
+        name.strip()
+        for each in said
+        for name in ([each] if each in columns or "," not in each else each.split(","))
+    ]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise InputError(f"--target {twice[0]} is given twice.")
+    return names
+
+
+def _check_observed(
+    names: Sequence[str], observed: Sequence[str], settings: dict[str, Any]
+) -> Sequence[str]:
+    """The columns that say whether times were observed to the end, which makes targets times."""
+    if not observed:
+        return ()
+    if settings["target"] not in ("real", "time"):
+        raise InputError(f"--observed is about times, and --target-kind {settings['target']} not.")
+    if len(observed) != len(names):
+        raise InputError(
+            f"--observed takes one column for each target: got {listing(observed)} for "
+            f"{listing(names)}."
+        )
+    settings["target"] = "time"
+    return observed
+
+
+def _name_of(data: str) -> str:
+    """What to call a table that was read from there."""
+    address = parse_address(data)
+    if address.is_stdin:
+        return str(STANDARD_INPUT)
+    return address.path.name + ("" if address.table is None else f"::{address.table}")
 
 
 def _find_task(task: Literal["auto", Task], kind: str) -> Task | None:
@@ -161,17 +294,18 @@ def _find_task(task: Literal["auto", Task], kind: str) -> Task | None:
     return "regression"
 
 
-def _read_bins(said: str | None) -> Bins:
-    if said is None or said == "auto":
-        return said
+def _read_bins(said: str) -> Bins:
+    if said in ("auto", "none"):
+        return "auto" if said == "auto" else None
     if not said.isdecimal() or int(said) < 2:
-        raise InputError(f"--bins must be auto or a whole number of at least 2, got {said!r}.")
+        raise InputError(
+            f"--bins must be auto, none or a whole number of at least 2, got {said!r}."
+        )
     return int(said)
 
 
 def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableModel) -> None:
-    from scalemix.analysis.evaluation import MEASURES
-
+    names = fitted.columns.target.names
     rows, held = fitted.source.counts
     outcome = {
         "model": str(output),
@@ -179,17 +313,14 @@ def _show(terminal: Terminal, output: Path, report: Path | None, fitted: TableMo
         "task": fitted.columns.target.task,
         "rows": {"trained": rows, "held_out": held},
         "figures": fitted.figures,
+        **named_figures(names, fitted.by_target),
         "columns": fitted.columns.to_json(),
         "settings": fitted.settings,
     }
 
     def show() -> None:
         if held:
-            print_table(
-                ["", f"{held:,} held-out rows"],
-                [(MEASURES[n].label, MEASURES[n].show(v)) for n, v in fitted.figures.items()],
-                right=[1],
-            )
+            print_figures(fitted.figures, fitted.by_target, names, f"{held:,} held-out rows")
         else:
             typer.echo("No rows were held out, so there are no figures.")
 

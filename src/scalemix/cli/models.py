@@ -4,80 +4,37 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from scalemix.cli.entries import ENTRY, calibration_to_json, is_kept, parse_entry
 from scalemix.cli.settings import as_option
+from scalemix.cli.sources import MOST_HELD_OUT, Source
+from scalemix.data.arrow_files import SUFFIXES
 from scalemix.data.ranges import Outside, Ranges
-from scalemix.data.values import is_finite, is_whole
 from scalemix.fitting.kinds import SettingError
-from scalemix.tables import Columns, Encoded, InputError, Table
+from scalemix.tables import Columns, Encoded, InputError, Table, TextFormat, read_table
+from scalemix.tables.addresses import parse_address
+from scalemix.tables.arrow_tables import ArrowTables, find_large
+from scalemix.tables.number_formats import Known
 
 if TYPE_CHECKING:
+    from scalemix.posterior.conformal import Conformal
     from scalemix.posterior.posterior import Posterior
+    from scalemix.posterior.pruning import Report
 
-ENTRY = "table"
-# Fewer held-out rows than this say nothing.
-LEAST_HELD_OUT = 2
-# No table has more rows, and no run a larger seed, than a file may claim.
-MOST_ROWS = 2**48
-LARGEST_SEED = 2**63 - 1
+MAY_BE_SEEN = "Rows of this table that the model was trained on, if there are any, are not left out"
 
 
-@dataclasses.dataclass(frozen=True)
-class Source:
-    """The table that a model was fitted to."""
+class Unseen(NamedTuple):
+    """The rows of a table that a model is measured on."""
 
-    file: str
-    digest: str
-    num_rows: int
-    holdout: float
-    seed: int
-    num_calibrated: int = 0
-    """How many rows calibrate conformal intervals: neither trained on nor held out."""
-
-    @property
-    def counts(self) -> tuple[int, int]:
-        """How many rows there are to train on, and how many are held out."""
-        num_held = round(self.holdout * self.num_rows)
-        num_held = num_held if num_held >= LEAST_HELD_OUT else 0
-        return self.num_rows - num_held - self.num_calibrated, num_held
-
-    def split(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows to train on and those held out. The same seed gives the same rows."""
-        _, rows, held = self._parts()
-        return rows, held
-
-    def calibrated(self) -> np.ndarray:
-        """The rows that calibrate conformal intervals."""
-        return self._parts()[0]
-
-    def _parts(self) -> list[np.ndarray]:
-        num_held = self.counts[1]
-        order = np.random.default_rng(self.seed).permutation(self.num_rows)
-        held, apart, rows = np.split(order, [num_held, num_held + self.num_calibrated])
-        return [np.sort(part) for part in (apart, rows, held)]
-
-    @staticmethod
-    def from_json(said: Any) -> "Source":
-        """What a file says of its table, or a `ValueError`."""
-        source = Source(**said)
-        if not (
-            isinstance(source.file, str)
-            and isinstance(source.digest, str)
-            and is_whole(source.num_rows)
-            and 0 < source.num_rows <= MOST_ROWS
-            and is_whole(source.seed)
-            and 0 <= source.seed <= LARGEST_SEED
-            and is_finite(source.holdout)
-            and 0 <= source.holdout < 1
-            and is_whole(source.num_calibrated)
-            and source.num_calibrated >= 0
-            and source.counts[0] > 0
-        ):
-            raise ValueError("there is no such table")
-        return source
+    table: Table
+    called: str
+    """What to call them in a sentence."""
+    caution: str = ""
+    """What is not known of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,18 +47,74 @@ class TableModel:
     settings: dict[str, Any]
     figures: dict[str, float]
     """How good predictions of the held-out rows are; empty if no rows were held out."""
-    plausibility: tuple[float, ...] = ()
-    """What calibrates conformal intervals or sets (`scalemix.posterior.conformal`)."""
-    by_error: bool = False
-    """Whether that is the distance of targets from the mean, below zero."""
+    conformal: "Conformal | None" = None
+    """What calibrates conformal intervals or sets."""
     ranges: Ranges | None = None
     """What the numbers of the training rows lie between; files from before say nothing of it."""
+    trials: list[dict[str, Any]] = dataclasses.field(default_factory=list)
+    """The settings that held-out rows chose, with the number of networks that have each."""
+    pruned: tuple[int, int] | None = None
+    """The parameters of a network before pruning and after, if it was pruned."""
+    by_target: list[dict[str, float]] = dataclasses.field(default_factory=list)
+    """The figures of each of several targets by itself; none for one target."""
+
+    @property
+    def text(self) -> TextFormat:
+        """How text is read where it does not tell by itself: as that of the training table."""
+        source = self.source
+        return TextFormat(
+            source.encoding, None, source.decimal, source.decimals, source.missing,
+            self.columns.units,
+        )  # fmt: skip
+
+    def read(self, data: str | Path, said: TextFormat) -> Table:
+        """A table to use the model on.
+
+        Of one that does not fit into memory, only rows that the model has not seen.
+        """
+        address = parse_address(data)
+        if not address.is_stdin:
+            # A table that was fitted to in parts is known by what its files say of themselves.
+            kind = address.path.suffix.lower()
+            always = self.source.streamed and kind in SUFFIXES and address.path.is_file()
+            large = self.find_large(address.path, said, always=always)
+            if large is not None:
+                return self._some(large)
+        return read_table(data, said, self.text, numbers=self.columns.numbers)
+
+    def find_large(self, path: Path, said: TextFormat, *, always: bool) -> ArrowTables | None:
+        """A table to read a part at a time, if it is one, whose text is read as that of `read`."""
+        text = self.text
+        known = Known(text.decimals, text.decimal, self.columns.numbers, units=text.units)
+        missing = tuple(dict.fromkeys((*text.missing, *said.missing)))
+        return find_large(path, always=always, missing=missing, decimal=said.decimal, known=known)
+
+    def _some(self, large: ArrowTables) -> Table:
+        if large.digest == self.source.digest:
+            if self.columns.target.drop_missing:
+                large, _ = large.without_missing(self.columns.target.names)
+            if not len(held := self.source.held_out()):
+                raise self._all_seen(large.path)
+            return large.take(held)
+        rows = np.arange(large.num_rows)
+        if len(rows) <= MOST_HELD_OUT:
+            return large.take(rows)
+        rng = np.random.default_rng(self.source.seed)
+        table = large.take(np.sort(rng.choice(len(rows), MOST_HELD_OUT, replace=False)))
+        said = f"{table.num_rows:,} of the {large.num_rows:,} rows are looked at, chosen at random"
+        return dataclasses.replace(table, remarks=(said, *table.remarks))
+
+    def _all_seen(self, path: Path) -> InputError:
+        return InputError(
+            f"{path}: the model was fitted to all of its rows, so that it cannot tell how good the "
+            f"model is. Give other rows, or fit with --holdout."
+        )
 
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table, or an `InputError` that names a cell of it."""
-        encoded = self.columns.encode(table)
-        self.columns.refuse_far(table, encoded.x, self.posterior.scaling)
-        return encoded
+        x, remarks = self.columns.encode(table)
+        self.columns.refuse_far(table, x, self.posterior.scaling)
+        return Encoded(x, [*table.remarks, *remarks])
 
     def outside(self, x: np.ndarray) -> Outside | None:
         """How far the numbers of rows lie outside those of training, as far as it is known."""
@@ -113,32 +126,73 @@ class TableModel:
         """Write the model to one file, whole or not at all."""
         entry = {
             "columns": self.columns.to_json(),
-            "source": dataclasses.asdict(self.source),
+            "source": self.source.to_json(),
             "settings": self.settings,
             "figures": self.figures,
-            "plausibility": list(self.plausibility),
-            "by_error": self.by_error,
+            **({"by_target": self.by_target} if self.by_target else {}),
+            **({} if self.conformal is None else calibration_to_json(self.conformal)),
             "ranges": None if self.ranges is None else self.ranges.to_json(),
+            **({} if self.pruned is None else {"pruned": list(self.pruned)}),
+            "trials": [{n: v for n, v in trial.items() if is_kept(v)} for trial in self.trials],
         }
         self.posterior.save(path, metadata={ENTRY: entry})
 
-    def unseen(self, table: Table) -> tuple[Table, str]:
-        """The rows of a table that the model was not trained on, and what to call them."""
+    def unseen(self, table: Table) -> Unseen:
+        """The rows of a table that the model was not trained on, as far as that is known."""
         table = self.columns.target.rows_of(table)
-        if table.digest != self.source.digest:
-            return table, f"{table.num_rows:,} rows of {table.path.name}"
+        if not table.is_known_by(self.source.digest):
+            return Unseen(table, f"{table.num_rows:,} rows of {table.path.name}", MAY_BE_SEEN)
+        if self.source.streamed:
+            # Only these were read.
+            return Unseen(table, f"{table.num_rows:,} held-out rows of {table.path.name}")
+        self._check_rows(table)
+        held = self.source.held_out()
+        if not len(held):
+            raise self._all_seen(table.path)
+        return Unseen(table.take(held), f"{len(held):,} held-out rows of {table.path.name}")
+
+    def as_pruned(self, report: "Report") -> "TableModel":
+        """The same, with what pruning did to the size of a network, earlier pruning included."""
+        before, after = report.parameters_each
+        before = before if self.pruned is None else self.pruned[0]
+        return dataclasses.replace(self, pruned=(before, after) if after < before else None)
+
+    def check_calibrated(self) -> None:
+        """Raise `InputError` unless there are conformal intervals or sets."""
+        if self.conformal is not None:
+            return
+        if self.source.num_calibrated:
+            raise InputError(
+                "--conformal: pruning dropped the calibration, for it was that of other "
+                "predictions. Predict with the model from before pruning. In Python, "
+                "scalemix.posterior.conformal.calibrate calibrates again, by rows that the fit has "
+                "not seen."
+            )
+        if self.columns.target.kind == "time":
+            raise InputError(
+                "--conformal: conformal intervals are not available for times that were not all "
+                "observed to the end. Leave it out for the model's own intervals. If all times "
+                "were observed, fit with --calibration 0.2."
+            )
+        raise InputError(
+            "--conformal needs rows that the fit has not seen: fit with --calibration 0.2."
+        )
+
+    def trained(self, table: Table) -> Table | None:
+        """The rows of a table that the model was trained on, if they are there."""
+        if self.source.streamed or not table.is_known_by(self.source.digest):
+            return None
+        table = self.columns.target.rows_of(table)
+        self._check_rows(table)
+        return table.take(self.source.split()[0])
+
+    def _check_rows(self, table: Table) -> None:
+        """Raise `InputError` unless the table of the fit has as many rows as the file says."""
         if table.num_rows != self.source.num_rows:
             raise InputError(
                 f"{table.path}: it has {table.num_rows:,} rows, and the model says that it was "
                 f"fitted to {self.source.num_rows:,} of this very file. The model is damaged."
             )
-        held = self.source.split()[1]
-        if not len(held):
-            raise InputError(
-                f"{table.path}: the model was fitted to all of its rows, so that it cannot tell "
-                f"how good the model is. Give other rows, or fit with --holdout."
-            )
-        return table.take(held), f"{len(held):,} held-out rows of {table.path.name}"
 
 
 @contextlib.contextmanager
@@ -157,7 +211,7 @@ def as_input_errors() -> Iterator[None]:
         raise InputError(str(error)) from error
 
 
-def check_output(path: Path, *inputs: Path | None) -> None:
+def check_output(path: Path, *inputs: str | Path | None) -> None:
     """Raise `InputError` if no file can be written there: now, not after an hour's work.
 
     Nor may it be one of the files that are read.
@@ -165,7 +219,8 @@ def check_output(path: Path, *inputs: Path | None) -> None:
     if path.is_dir():
         raise InputError(f"{path}: it is a folder; name a file in it.")
     for given in inputs:
-        if given is not None and path.exists() and given.exists() and path.samefile(given):
+        read = None if given is None else parse_address(given).path
+        if read is not None and path.exists() and read.exists() and path.samefile(read):
             raise InputError(f"{path}: it is read and would be overwritten. Name another file.")
     if not path.parent.is_dir():
         raise InputError(f"{path}: there is no folder {str(path.parent)!r}.")
@@ -194,60 +249,8 @@ def _check_ends(path: Path, fitted: TableModel) -> None:
             check_inputs(np.zeros((1, len(columns.features))), fitted.posterior.model)
         except ValueError as error:
             raise InputError(f"{path}: its columns are not those of its network. {error}") from None
-    classes = columns.target.classes
-    if likelihood.mean_shape != (() if classes is None else (len(classes),)):
-        raise InputError(f"{path}: its classes are not those of its network.")
-
-
-Entry = tuple[
-    Columns, Source, dict[str, Any], dict[str, float], tuple[float, ...], bool, Ranges | None
-]
-"""What a `TableModel` has besides its posterior."""
-
-
-def parse_entry(path: Path, metadata: dict[str, Any]) -> Entry:
-    """What a file says about the table behind it, or an `InputError`."""
-    if ENTRY not in metadata:
-        raise InputError(
-            f"{path}: it was not made by `scalemix fit`, and does not know the columns of a table. "
-            f"Use scalemix.load in Python."
-        )
-    entry = metadata[ENTRY]
-    try:
-        settings, figures = entry["settings"], entry["figures"]
-        if not isinstance(settings, dict) or not isinstance(figures, dict):
-            raise ValueError("its settings and figures are none")
-        return (
-            Columns.from_json(entry["columns"]),
-            Source.from_json(entry["source"]),
-            settings,
-            _read_figures(figures),
-            *_read_calibration(entry.get("plausibility", []), entry.get("by_error", False)),
-            None if entry.get("ranges") is None else Ranges.from_json(entry["ranges"]),
-        )
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InputError(f"{path}: what it says of its columns is damaged ({said}).") from None
-
-
-def _read_figures(said: dict[str, Any]) -> dict[str, float]:
-    """The figures that this version knows."""
-    from scalemix.analysis.evaluation import MEASURES
-
-    for name, value in said.items():
-        if not is_finite(value):
-            raise ValueError(f"its {name[:40]!r} is no number")
-    return {name: float(value) for name, value in said.items() if name in MEASURES}
-
-
-def _read_calibration(plausibility: Any, by_error: Any) -> tuple[tuple[float, ...], bool]:
-    """Probabilities, or errors below zero, in rising order; files from before have none."""
-    values = list(plausibility)
-    most = 0.0 if by_error else 1.0
-    if (
-        not isinstance(by_error, bool)
-        or not all(is_finite(value) and value <= most for value in values)
-        or values != sorted(values)
-    ):
-        raise ValueError("its calibration is none")
-    return tuple(map(float, values)), by_error
+    target = columns.target
+    one = () if target.classes is None else (len(target.classes),)
+    if likelihood.mean_shape != ((len(target.names),) if target.several else one):
+        what = "targets" if target.several else "classes"
+        raise InputError(f"{path}: its {what} are not those of its network.")

@@ -1,28 +1,39 @@
 """`scalemix predict` and `scalemix evaluate`."""
 
-import math
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import typer
 
-from scalemix.cli.console import Terminal, guarded, print_table
+from scalemix._text import counted, listing
+from scalemix.cli.console import Terminal, guarded
+from scalemix.cli.figures import named_figures, print_figures
 from scalemix.cli.models import TableModel, check_output, read_model
-from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet
-from scalemix.cli.writing import CSV, PARQUET, Cells, cell_as_json, to_csv, without_formulas, write
-from scalemix.tables import InputError, Table, read_table
-from scalemix.tables.cells import text
+from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet, with_text_format
+from scalemix.cli.predictions import Asked, find_predictions, read_levels
+from scalemix.cli.writing import (
+    CSV,
+    PARQUET,
+    Cells,
+    as_json_holds,
+    without_formulas,
+    write_csv,
+    write_parquet,
+)
+from scalemix.tables import InputError, Table, TextFormat
+from scalemix.tables.addresses import parse_address
+from scalemix.tables.cells import text as as_text
+from scalemix.tables.reading import read_chunks
 
-if TYPE_CHECKING:
-    from scalemix.posterior.conformal import Conformal
-
-# Between the classes of a set.
-SEPARATOR = " | "
+# How many rows of a stream are predicted at a time.
+CHUNK = 4096
 
 
 @guarded
+@with_text_format
 def predict(
+    *,
     model: ModelFile,
     data: DataFile,
     output: Annotated[
@@ -32,6 +43,21 @@ def predict(
     interval: Annotated[
         float, typer.Option(help="Probability of the interval from lower to upper.")
     ] = 0.9,
+    quantile: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LEVELS",
+            help="Levels of quantiles to add as columns, such as 0.1,0.5,0.9. May be repeated.",
+        ),
+    ] = None,
+    above: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="Add the probability of a target above this number, which is written as the "
+            "target is. May be repeated.",
+        ),
+    ] = None,
     conformal: Annotated[
         bool,
         typer.Option(
@@ -51,6 +77,7 @@ def predict(
             "Otherwise it is copied as it is, with a remark."
         ),
     ] = False,
+    text: TextFormat,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -63,79 +90,134 @@ def predict(
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
     their squares add up to that of the standard deviation. `outside` is zero for a row like those
     of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
-    as any training row.
+    as any training row. Of several targets, each has columns of its own, such as `std(price)`.
+    --quantile 0.1 adds the column `q0.1`, and --above 3 the column `p(price>3)`. Both are those of
+    the predicted distribution; the ends of the interval are also calibrated by held-out rows.
+
+    With - for DATA, rows come by standard input, and predictions of 4,096 go out at a time, in
+    bounded memory: `scalemix predict model.scalemix - < rows.csv > predictions.csv`. Large Parquet
+    files, Arrow files and folders of them are read a part at a time, too.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
-    if not 0 < interval < 1:
-        raise InputError(f"--interval is a probability between 0 and 1, got {interval}.")
+    asked = Asked(
+        interval, conformal, read_levels(quantile or ()), tuple(above or ()), text.decimal
+    )  # fmt: skip
     if output is not None:
         check_output(output, model, data)
         if output.suffix.lower() not in (*CSV, *PARQUET):
             raise InputError(f"{output}: predictions are written as .csv or .parquet.")
-    fitted, table = read_model(model), read_table(data)
-    kept: Cells = {name: table.column(name) for name in keep or ()}
-    predictions = _predictions(fitted, table, interval, conformal, terminal)
-    for name in kept:
-        if name in predictions:
-            raise InputError(f"--keep {name}: the result has a column of that name already.")
+    fitted = read_model(model)
+    asked.check(fitted)
+    if conformal:
+        fitted.check_calibrated()
     as_csv = not as_json if output is None else output.suffix.lower() in CSV
-    # Of all forms of output, only Parquet has every type of cell.
-    if as_csv:
-        kept = {name: [text(cell) for cell in column] for name, column in kept.items()}
-    elif output is None:
-        kept = {name: [cell_as_json(cell) for cell in column] for name, column in kept.items()}
-        # JSON has no infinity, which the end of an interval may be.
-        predictions = {
-            name: [None if cell in (math.inf, -math.inf) else cell for cell in column]
-            for name, column in predictions.items()
-        }
-    cells = kept | predictions
-    if as_csv:
-        cells = without_formulas(cells, escape_formulas, terminal)
-    if output is not None:
-        write(output, cells)
-        terminal.note(f"{table.num_rows:,} predictions: {output}")
-        if as_json:
-            terminal.result({"output": str(output), "rows": table.num_rows}, lambda: None)
+    address, large = parse_address(data), None
+    if not address.is_stdin:
+        large = fitted.find_large(address.path, text, always=False)
+    if large is not None and as_json and output is None:
+        raise InputError(f"{data}: so many predictions go to a file: name one with --output.")
+    if large is not None or (as_csv and address.is_stdin):
+        # Remarks that differ in numbers alone come once, and not with every chunk.
+        terminal = terminal.saying_once()
+    if large is not None:
+        tables = large.chunks(CHUNK)
+    elif as_csv and address.is_stdin:
+        tables = read_chunks(
+            sys.stdin.buffer, text, fitted.text, num_rows=CHUNK, numbers=fitted.columns.numbers
+        )
     else:
-        terminal.result({"predictions": cells}, lambda: typer.echo(to_csv(cells), nl=False))
+        tables = iter([fitted.read(data, text)])
+
+    def cells_of(table: Table) -> Cells:
+        kept: Cells = {name: list(table.given(name)) for name in keep or ()}
+        extra = [name for name in fitted.columns.extra(table) if name not in kept]
+        if extra:
+            terminal.note(
+                f"not used, since the training table had no such column: {listing(extra)}"
+            )
+        predictions = find_predictions(fitted, table, asked, terminal)
+        for name in kept:
+            if name in predictions:
+                raise InputError(f"--keep {name}: the result has a column of that name already.")
+        # Of all forms of output, only Parquet has every type of cell.
+        if as_csv:
+            kept = {name: [as_text(cell) for cell in column] for name, column in kept.items()}
+            return without_formulas(kept | predictions, escape_formulas, terminal)
+        return kept | predictions
+
+    if as_csv:
+        num = write_csv(output, map(cells_of, tables), digits=fitted.posterior.scaling.digits)
+    elif output is None:
+        cells = cells_of(next(tables))
+        terminal.result({"predictions": as_json_holds(cells)}, lambda: None)
+        return
+    else:
+        types = {} if large is None else {n: t for n, t in large.types.items() if n in (keep or ())}
+        num = write_parquet(output, map(cells_of, tables), types)
+    if output is not None:
+        terminal.note(f"{counted(num, 'prediction')}: {output}")
+        if as_json:
+            terminal.result({"output": str(output), "rows": num}, lambda: None)
 
 
 @guarded
+@with_text_format
 def evaluate(
+    *,
     model: ModelFile,
     data: DataFile,
+    text: TextFormat,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Measure how good a model is on a table that has the target.
 
-    If it is the table that the model was fitted to, only the rows that were held out count.
+    If it is the table that the model was fitted to, only the rows that were held out count. Of
+    any other table all rows count, those included that the model may have been trained on.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
-    table, tested_on = fitted.unseen(read_table(data))
-    _, _, figures = measure(fitted, table, terminal)
-    from scalemix.analysis.evaluation import MEASURES
-
+    given = fitted.read(data, text)
+    table, tested_on, caution = fitted.unseen(given)
+    measured, target = (
+        measure(fitted, table, terminal, fitted.trained(given)),
+        fitted.columns.target,
+    )
+    # An error stands alone.
+    if caution:
+        terminal.note(caution)
     terminal.result(
-        {"tested_on": tested_on, "rows": table.num_rows, "figures": figures},
-        lambda: print_table(
-            ["", tested_on, "meaning"],
-            [(MEASURES[n].label, MEASURES[n].show(v), MEASURES[n].meaning)
-             for n, v in figures.items()], right=[1],
+        {
+            "tested_on": tested_on, "rows": table.num_rows, "figures": measured.figures,
+            **named_figures(target.names, measured.by_target),
+        },
+        lambda: print_figures(
+            measured.figures, measured.by_target, target.names, tested_on, meanings=True
         ),
     )  # fmt: skip
 
 
-def measure(
-    fitted: TableModel, table: Table, terminal: Terminal
-) -> tuple[Any, Any, dict[str, float]]:
+class Measured(NamedTuple):
     """Inputs and targets of a table, and the figures of the predictions."""
+
+    x: Any
+    y: Any
+    figures: dict[str, float]
+    by_target: list[dict[str, float]]
+
+
+def measure(
+    fitted: TableModel, table: Table, terminal: Terminal, trained: Table | None
+) -> Measured:
+    """How good predictions of a table are.
+
+    The rows that the model was trained on, where they are known, say what no model would predict.
+    """
     import jax
 
     from scalemix.analysis.evaluation import evaluate as find_figures
+    from scalemix.analysis.evaluation import evaluate_each
 
     x, remarks = fitted.encode(table)
     y = fitted.columns.target.encode(table)
@@ -143,63 +225,9 @@ def measure(
         terminal.note(remark)
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
-    classes = fitted.columns.target.classes is not None
-    return x, y, find_figures(fitted.posterior.predict(x), y, classes=classes, key=key)
-
-
-def _predictions(
-    fitted: TableModel, table: Table, probability: float, conformal: bool, terminal: Terminal
-) -> Cells:
-    x, remarks = fitted.encode(table)
-    for remark in remarks:
-        terminal.note(remark)
-    predictive, outside = fitted.posterior.predict(x), fitted.outside(x)
-    far: Cells = {} if outside is None else {"outside": outside.by_row.tolist()}
-    if outside is not None and (said := outside.in_words()):
-        terminal.note(said)
-    mean, classes = predictive.mean, fitted.columns.target.classes
-    calibrated = _calibrated(fitted) if conformal else None
-    if classes is not None:
-        cells: Cells = {
-            "prediction": [classes[i] for i in mean.argmax(axis=1)],
-            "probability": mean.max(axis=1).tolist(),
-            **{f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)},
-            "entropy": predictive.entropy.tolist(),
-            "epistemic": predictive.mutual_information.tolist(),
-            "aleatoric": (predictive.entropy - predictive.mutual_information).tolist(),
-        }
-        if calibrated is not None:
-            sets = calibrated.sets(predictive, probability)
-            cells["set"] = [
-                SEPARATOR.join(c for c, is_in in zip(classes, row, strict=True) if is_in)
-                for row in sets.tolist()
-            ]
-        return cells | far
-    if calibrated is None:
-        lower, upper = predictive.interval(probability)
-    else:
-        lower, upper = calibrated.interval(predictive, probability)
-        if not np.isfinite(upper - lower).all():
-            terminal.note(
-                f"{len(fitted.plausibility):,} rows are too few to be sure of "
-                f"{probability:.0%}: some ends are infinite"
-            )
-    return {
-        "prediction": mean.tolist(),
-        "std": predictive.std.tolist(),
-        "lower": lower.tolist(),
-        "upper": upper.tolist(),
-        "epistemic": predictive.epistemic.tolist(),
-        "aleatoric": predictive.aleatoric.tolist(),
-        **far,
-    }
-
-
-def _calibrated(fitted: TableModel) -> "Conformal":
-    from scalemix.posterior.conformal import Conformal
-
-    if not fitted.plausibility:
-        raise InputError(
-            "--conformal needs rows that the fit has not seen: fit with --calibration 0.2."
-        )
-    return Conformal(np.array(fitted.plausibility), np.array(fitted.by_error))
+    predictive = fitted.posterior.predict(x)
+    figures = find_figures(
+        predictive, y, classes=fitted.columns.target.classes is not None, key=key,
+        trained_on=None if trained is None else fitted.columns.target.encode(trained),
+    )  # fmt: skip
+    return Measured(x, y, figures, evaluate_each(predictive, y, key=key))

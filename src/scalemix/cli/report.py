@@ -7,15 +7,18 @@ import typer
 
 from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.models import TableModel, check_output, read_model
-from scalemix.cli.options import Debug, Json, ModelFile, Quiet
-from scalemix.tables import Table, read_table
+from scalemix.cli.options import Debug, Json, ModelFile, Quiet, with_text_format
+from scalemix.tables import Table, TextFormat
+from scalemix.tables.cells import text as as_text
 
 
 @guarded
+@with_text_format
 def report(
+    *,
     model: ModelFile,
     data: Annotated[
-        Path | None,
+        str | None,
         typer.Argument(
             metavar="[DATA]",
             help="A table with the target. If the model was fitted to it, only held-out rows "
@@ -25,6 +28,7 @@ def report(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Where to write the report.")
     ] = Path("report.html"),
+    text: TextFormat,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -33,46 +37,73 @@ def report(
     terminal = Terminal(quiet=quiet, as_json=as_json)
     check_output(output, model, data)
     fitted = read_model(model)
-    write(output, fitted, None if data is None else read_table(data), terminal)
+    write(output, fitted, None if data is None else fitted.read(data, text), terminal)
     terminal.result({"report": str(output)}, lambda: None)
 
 
 def write(path: Path, fitted: TableModel, table: Table | None, terminal: Terminal) -> None:
     """Write a report, with pictures of predictions for the rows of a table, if there is one."""
     from scalemix.analysis.report import ReportedFit, Story, write_report
+    from scalemix.analysis.sizes import find_sizes
+    from scalemix.cli.described import describe_columns, plain_places
     from scalemix.cli.predict import measure
-    from scalemix.cli.sizes import find_sizes
 
     source, columns = fitted.source, fitted.columns
     trained, held = source.counts
-    figures, test = fitted.figures, None
+    figures, test, train = fitted.figures, None, None
+    part, outside, caution = None, None, ""
+    trained_on = None if table is None else fitted.trained(table)
     tested_on = f"{held:,} rows of {source.file} that were held out"
-    if table is not None and (held or table.digest != source.digest):
-        part, tested_on = fitted.unseen(table)
-        x, y, figures = measure(fitted, part, terminal)
-        test = (x, y)
+    if table is not None and (held or not table.is_known_by(source.digest)):
+        part, tested_on, caution = fitted.unseen(table)
+        x, y, figures, _ = measure(fitted, part, terminal, trained_on)
+        test, outside = (x, y), fitted.outside(x)
+    if trained_on is not None:
+        train = columns.encode(trained_on).x, columns.target.encode(trained_on)
     story = Story(
         title=f"{columns.target.name}: a model of {source.file}",
         facts=[
             ("file", source.file),
             ("rows", f"{trained:,} trained on, {held:,} held out"),
-            *((name, text) for name, text in (line.split(": ", 1) for line in columns.describe())),
+            ("target", columns.target.describe()),
+            *_pruned(fitted),
         ],
-        features=columns.features,
-        groups=columns.groups,
+        columns=describe_columns(columns, part if trained_on is None else trained_on),
         target=columns.target.name,
+        targets=columns.target.names,
         fits=[
             ReportedFit(
                 name="The fit",
                 posterior=fitted.posterior,
                 figures=figures,
-                settings={**fitted.settings, "seed": source.seed, "holdout": source.holdout},
-                sizes=find_sizes(fitted.posterior, None if test is None else test[0]).in_words(),
+                settings={**fitted.settings, **source.settings()},
+                sizes=find_sizes(fitted.posterior, None if test is None else test[0]),
             )
         ],
+        train=train,
         test=test,
+        plain=plain_places(columns),
         classes=columns.target.classes,
         tested_on=tested_on,
+        caution=caution,
+        row_names=None if part is None else part.places,
+        cells={} if part is None else _cells(part),
+        outside=(outside.in_words() or "") if outside is not None else "",
+        left_out=columns.left_out,
     )
     write_report(path, story)
     terminal.note(f"report: {path}")
+
+
+def _pruned(fitted: TableModel) -> list[tuple[str, str]]:
+    if fitted.pruned is None:
+        return []
+    before, after = fitted.pruned
+    return [("pruned", f"from {before:,} parameters of each network to {after:,}")]
+
+
+def _cells(table: Table) -> dict[str, list[str]]:
+    return {
+        name: ["" if cell is None else as_text(cell) for cell in cells]
+        for name, cells in table.columns.items()
+    }

@@ -1,12 +1,11 @@
 """The settings of a recipe as options: each field of `RecipeSettings` is one."""
 
-import functools
 import inspect
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
+from scalemix.cli.unfolding import Command, unfolded
 from scalemix.fitting.kinds import Choice, Count, Flag, Kind, Mention, Parameters, Positive, Widths
 from scalemix.fitting.settings import RecipeSettings, settings_of
 from scalemix.tables import InputError
@@ -36,37 +35,25 @@ def as_option(mention: Mention) -> str:
     return f"--{name} {_as_text(value)}"
 
 
-def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+def with_settings(command: Command) -> Command:
     """The command with these options in place of its argument `settings`, which they become."""
-    signature = inspect.signature(command)
     options = [
         inspect.Parameter(
             SHORTER.get(name, name),
             inspect.Parameter.KEYWORD_ONLY,
-            default=_default(DEFAULTS[name], known.kind),
+            default=DEFAULTS[name],
             annotation=_annotation(name, known.kind, known.meaning),
         )
         for name, known in SETTINGS.items()
     ]
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        settings = {
-            name: _read(name, known.kind, given.pop(SHORTER.get(name, name)))
+    def gather(given: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: _read(name, known.kind, given[SHORTER.get(name, name)])
             for name, known in SETTINGS.items()
         }
-        command(settings=settings, **given)
 
-    own = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for parameter in signature.parameters.values()
-    ]
-    place = [parameter.name for parameter in own].index("settings")
-    changed: Any = run
-    changed.__signature__ = signature.replace(
-        parameters=[*own[:place], *options, *own[place + 1 :]]
-    )
-    return run
+    return unfolded(command, "settings", options, gather)
 
 
 def _annotation(name: str, kind: Kind, meaning: str) -> Any:
@@ -75,7 +62,7 @@ def _annotation(name: str, kind: Kind, meaning: str) -> Any:
     names = [] if isinstance(kind, Flag) else [as_option(Mention(name))]
     match kind:
         case Flag():
-            value = bool
+            value = bool | None
         case Count():
             value, about["min"] = int | None, 1
         case Positive(may_be_auto=False):
@@ -87,12 +74,10 @@ def _annotation(name: str, kind: Kind, meaning: str) -> Any:
             listed = kind.type != "str"
             value, about["metavar"] = str, "|".join(kind.names) if listed else "NAME"
         case _:
-            value, about["metavar"] = str, "NUMBERS" if isinstance(kind, Widths) else "NUMBER|auto"
+            value, about["metavar"] = str | None, "NUMBERS"
+            if not isinstance(kind, Widths):
+                value, about["metavar"] = str, "NUMBER|auto"
     return Annotated[value, typer.Option(*names, **about)]
-
-
-def _default(value: Any, kind: Kind) -> Any:
-    return _as_text(value) if isinstance(kind, Widths) else value
 
 
 def _as_text(value: Any) -> str:
@@ -105,7 +90,7 @@ def _read(name: str, kind: Kind, given: Any) -> Any:
     try:
         match kind:
             case Widths():
-                return tuple(int(width) for width in given.split(","))
+                return None if given is None else tuple(int(width) for width in given.split(","))
             case Positive(may_be_auto=True):
                 return given if given == "auto" else float(given)
             case Parameters():
@@ -117,6 +102,6 @@ def _read(name: str, kind: Kind, given: Any) -> Any:
             Positive: "a number, or auto",
             Parameters: "a name and a number, such as keep=0.9",
         }[type(kind)]
-        shown = given if isinstance(given, str) else " ".join(given)
+        shown = given if isinstance(given, str) else " ".join(given or ())
         raise InputError(f"{option} takes {takes}; got {shown!r}.") from None
     return given

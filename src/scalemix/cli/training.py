@@ -3,23 +3,47 @@
 import contextlib
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix.cli.console import Terminal
-from scalemix.cli.models import Source, TableModel, as_input_errors
+from scalemix._text import counted, shortened
+from scalemix.cli.class_weights import ClassWeights, row_weights
+from scalemix.cli.console import FailedError, Terminal
+from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.settings import as_option
+from scalemix.cli.sources import Source
 from scalemix.data.ranges import find_ranges
 from scalemix.data.scaling import find_scaling
 from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
-from scalemix.tables import Columns, Table
+from scalemix.tables import Columns, Table, learn_columns
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
+
+
+class WholeTable:
+    """A table in memory, to fit to."""
+
+    def __init__(self, table: Table, source: Source, class_weights: ClassWeights = None):
+        self.reported: Table | None = table
+        self.remarks: tuple[str, ...] = table.remarks
+        self._table, self._source, self._weights = table, source, class_weights
+
+    def columns(self, targets: Sequence[str], **asked: Any) -> Columns:
+        """What to make of its columns."""
+        return learn_columns(self._table, targets, rows=self._source.split()[0], **asked)
+
+    def train(
+        self, recipe: "Recipe", columns: Columns, terminal: Terminal, checkpoint: Path, resume: bool
+    ) -> TableModel:
+        """A model of it."""
+        return train(
+            recipe, self._table, columns, self._source, terminal, checkpoint, resume, self._weights
+        )
 
 
 def train(
@@ -30,11 +54,12 @@ def train(
     terminal: Terminal,
     checkpoint: Path,
     resume: bool,
+    class_weights: ClassWeights = None,
 ) -> TableModel:
     """Networks fitted to the rows to train on, with the figures of those held out."""
     import jax
 
-    from scalemix.analysis.evaluation import evaluate
+    from scalemix.analysis.evaluation import evaluate, evaluate_each
     from scalemix.likelihoods.targets import suggestion
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
@@ -59,37 +84,77 @@ def train(
     key, test_key = jax.random.split(jax.random.key(source.seed))
     apart = f", {source.num_calibrated:,} to calibrate" if source.num_calibrated else ""
     terminal.note(
-        f"training on {len(rows):,} rows and {x.shape[1]} inputs, {len(held):,} held out{apart}"
+        f"training on {counted(len(rows), 'row')} and {counted(x.shape[1], 'input')}, "
+        f"{len(held):,} held out{apart}"
     )
+    weight = row_weights(class_weights, columns.target, y[rows])
+    if weight is not None and columns.target.classes is not None:
+        said = [
+            f"{label} {weight[y[rows] == i][0]:.3g}"
+            for i, label in enumerate(columns.target.classes)
+            if (y[rows] == i).any()
+        ]
+        terminal.note(f"a row counts as so many: {shortened(said)}")
+    warn_of_noise(recipe, terminal)
+    with explained(terminal):
+        fitted = recipe.fit(
+            x[rows], y[rows], key=key, num_classes=num_classes, layout=layout,
+            progress=terminal.progress, checkpoint=checkpoint, resume=resume,
+            sample_weight=weight,
+        )  # fmt: skip
+    posterior = fitted.posterior
+    figures, by_target = {}, []
+    if len(held):
+        predictive = posterior.predict(x[held])
+        figures = evaluate(
+            predictive, y[held], classes=num_classes is not None, key=test_key, trained_on=y[rows]
+        )
+        by_target = evaluate_each(predictive, y[held], key=test_key)
+    conformal, apart = None, source.calibrated()
+    if len(apart):
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(x[apart]), y[apart])
+    settings = recipe.settings(len(rows))
+    if class_weights is not None:
+        settings["class_weight"] = class_weights
+    places, ranges = columns.number_places, None
+    if places:
+        ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
+    trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
+    return TableModel(
+        posterior, columns, source, settings, figures, conformal, ranges, trials,
+        by_target=by_target,
+    )  # fmt: skip
+
+
+def warn_of_noise(recipe: "Recipe", terminal: Terminal) -> None:
+    """Say so where noise of the chosen family is too wild to train under."""
     if recipe.inference == "noise" and not math.isfinite(float(recipe.build_mixture().mean)):
         terminal.note(
             f"{recipe.mixture} noise has no mean, and training under it is poor; it suits "
             f"--inference em or mcmc."
         )
-    with as_input_errors(), _warnings_as_notes(terminal):
-        posterior = recipe.fit(
-            x[rows], y[rows], key=key, num_classes=num_classes, layout=layout,
-            progress=terminal.progress, checkpoint=checkpoint, resume=resume,
-        ).posterior  # fmt: skip
-    figures = {}
-    if len(held):
-        predictive = posterior.predict(x[held])
-        figures = evaluate(predictive, y[held], classes=num_classes is not None, key=test_key)
-    calibration, apart = {}, source.calibrated()
-    if len(apart):
-        with as_input_errors():
-            conformal = calibrate(posterior.predict(x[apart]), y[apart])
-        calibration = {
-            "plausibility": tuple(conformal.plausibility.tolist()),
-            "by_error": bool(conformal.by_error),
-        }
-    settings = recipe.settings(len(rows))
-    places, ranges = columns.number_places, None
-    if places:
-        ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
-    return TableModel(
-        posterior, columns, source, settings, figures, ranges=ranges, **calibration
-    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def explained(terminal: Terminal) -> Iterator[None]:
+    """Turn what goes wrong in a fit, and what is odd about it, into words for the user."""
+    with as_input_errors(), _divergence_in_words(), _warnings_as_notes(terminal):
+        yield
+
+
+@contextlib.contextmanager
+def _divergence_in_words() -> Iterator[None]:
+    """Say that training diverged, and which options may help."""
+    from scalemix.inference.training.engine import DivergenceError
+
+    try:
+        yield
+    except DivergenceError as error:
+        raise FailedError(
+            f"{error} The options are --learning-rate, --mixture-parameter, --noise-floor and "
+            f"--mixture."
+        ) from error
 
 
 @contextlib.contextmanager

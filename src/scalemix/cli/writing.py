@@ -1,17 +1,20 @@
 """Predictions as CSV, JSON or Parquet."""
 
+import contextlib
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from scalemix._files import replacing
 from scalemix.cli.console import Terminal
 from scalemix.data.values import is_finite
 from scalemix.tables import InputError
 from scalemix.tables.cells import number, short, text
-from scalemix.tables.reading import Cell
+from scalemix.tables.table import Cell
 
 Cells = dict[str, list[Any]]
 CSV, PARQUET = (".csv", ".txt", ""), (".parquet", ".pq")
@@ -49,47 +52,81 @@ def _escaped(cell: Any) -> Any:
     return f"'{cell}" if _is_formula(cell) else cell
 
 
-def cell_as_json(cell: Cell) -> Any:
-    """The cell as JSON holds it: numbers, text and truth values as they are, others as text."""
-    plain = cell is None or isinstance(cell, str | bool) or is_finite(cell)
-    return cell if plain else text(cell)
+def as_json_holds(cells: Cells) -> Cells:
+    """The cells as JSON holds them: plain values as they are, others as text.
+
+    JSON has no infinity, which the end of an interval may be.
+    """
+    return {name: [_as_json_holds(cell) for cell in column] for name, column in cells.items()}
 
 
-def to_csv(cells: Cells) -> str:
-    """The columns as the text of a CSV file."""
+def _as_json_holds(cell: Cell) -> Any:
+    if cell is None or isinstance(cell, str | bool) or is_finite(cell):
+        return cell
+    return None if isinstance(cell, float) else text(cell)
+
+
+def to_csv(cells: Cells, *, digits: int, header: bool = True) -> str:
+    """The columns as the text of a CSV file, with so many digits of each number."""
     file = io.StringIO(newline="")
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(cells)
-    # More digits than single precision has would be noise.
+    if header:
+        writer.writerow(cells)
     writer.writerows(
-        [f"{cell:.7g}" if isinstance(cell, float) else cell for cell in row]
+        [f"{cell:.{digits}g}" if isinstance(cell, float) else cell for cell in row]
         for row in zip(*cells.values(), strict=True)
     )
     return file.getvalue()
 
 
-def write(path: Path, cells: Cells) -> None:
-    """Write the columns to a file, as its ending says."""
-    if path.suffix.lower() in CSV:
-        with replacing(path) as file:
-            file.write(to_csv(cells).encode())
-        return
+def write_csv(path: Path | None, parts: Iterable[Cells], *, digits: int) -> int:
+    """Write columns that come in parts to a file, or to stdout, and count the rows."""
+    num = 0
+    with contextlib.ExitStack() as stack:
+        file = None if path is None else stack.enter_context(replacing(path))
+        for part in parts:
+            said = to_csv(part, digits=digits, header=not num)
+            num += len(next(iter(part.values())))
+            if file is None:
+                # Flushes, so that whoever reads along sees rows as soon as they are predicted.
+                typer.echo(said, nl=False)
+            else:
+                file.write(said.encode())
+    return num
+
+
+def write_parquet(path: Path, parts: Iterable[Cells], types: Mapping[str, Any]) -> int:
+    """Write columns that come in parts to a Parquet file, and count the rows.
+
+    `types` are those of PyArrow's for columns whose cells, in the first part, may not tell.
+    """
     try:
         import pyarrow
         from pyarrow import parquet
     except ImportError:
-        raise InputError(f"{path}: Parquet files need pyarrow: pip install pyarrow") from None
-    columns = {name: _arrow(column) for name, column in cells.items()}
-    with replacing(path) as file:
-        parquet.write_table(pyarrow.table(columns), file)
+        raise InputError(
+            f'{path}: Parquet files need pyarrow: pip install "scalemix[parquet]"'
+        ) from None
+    num, schema = 0, None
+    with contextlib.ExitStack() as stack:
+        file, writer = stack.enter_context(replacing(path)), None
+        for cells in parts:
+            columns = {name: _arrow(column, types.get(name)) for name, column in cells.items()}
+            table = pyarrow.table(columns, schema=schema)
+            if writer is None:
+                schema = table.schema
+                writer = stack.enter_context(parquet.ParquetWriter(file, schema))
+            writer.write_table(table)
+            num += table.num_rows
+    return num
 
 
-def _arrow(column: Sequence[Any]) -> Any:
+def _arrow(column: Sequence[Any], kind: Any = None) -> Any:
     """A column of PyArrow's, which by itself takes no whole numbers beyond 64 bits with a sign."""
     import pyarrow
 
     try:
-        return pyarrow.array(column)
+        return pyarrow.array(column, kind)
     except OverflowError:
         try:
             return pyarrow.array(column, pyarrow.uint64())

@@ -1,0 +1,168 @@
+"""What is predicted of the rows of a table, as columns."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from scalemix.cli.console import Terminal
+from scalemix.cli.models import TableModel, as_input_errors
+from scalemix.cli.writing import Cells
+from scalemix.tables import InputError, Table
+from scalemix.tables.number_formats import read_number
+
+if TYPE_CHECKING:
+    from scalemix.posterior.conformal import Conformal
+    from scalemix.posterior.predictive import Predictive
+
+# Between the classes of a set.
+SEPARATOR = " | "
+
+
+class Asked(NamedTuple):
+    """What of a prediction a user wants to see."""
+
+    probability: float
+    """That of the intervals, or sets."""
+    conformal: bool
+    quantiles: tuple[float, ...] = ()
+    """The levels of quantiles."""
+    above: tuple[str, ...] = ()
+    """What targets may be above, as it was said."""
+    decimal: str | None = None
+    """The decimal mark that was said."""
+
+    def check(self, fitted: TableModel) -> None:
+        """Raise `InputError` if a model has no such thing, before any row is read."""
+        if not 0 < self.probability < 1:
+            raise InputError(
+                f"--interval is a probability between 0 and 1, got {self.probability}."
+            )
+        for level in self.quantiles:
+            if not 0 < level < 1:
+                raise InputError(f"--quantile takes levels between 0 and 1, got {level:g}.")
+        if fitted.columns.target.classes is not None and (self.quantiles or self.above):
+            option = "--quantile" if self.quantiles else "--above"
+            raise InputError(
+                f"{option} is about numbers, and the model predicts classes of "
+                f"{fitted.columns.target.name!r}, which have no order. Their probabilities are in "
+                f"the columns p(...)."
+            )
+        read_thresholds(self.above, fitted, self.decimal)
+
+
+def read_levels(said: Sequence[str]) -> tuple[float, ...]:
+    """The levels of quantiles, each by itself or several with commas between them."""
+    parts = [part.strip() for each in said for part in each.split(",")]
+    try:
+        return tuple(dict.fromkeys(float(part) for part in parts))
+    except ValueError:
+        raise InputError(
+            f"--quantile takes numbers such as 0.9; got {', '.join(said)!r}."
+        ) from None
+
+
+def read_thresholds(
+    said: Sequence[str], fitted: TableModel, decimal: str | None
+) -> tuple[float, ...]:
+    """What targets may be above: numbers that are written as the target is, one at a time.
+
+    A `decimal` mark that was said for the table holds for them, too.
+    """
+    known, target = fitted.text, fitted.columns.target
+    marks = {decimal or known.decimals.get(name, known.decimal) for name in target.names}
+    units = target.units or ("",)
+    unit = units[0] if len(set(units)) == 1 else ""
+    found = []
+    for one in said:
+        # Of several targets all have to agree on what it means.
+        values = {read_number(one, mark, unit) for mark in marks}
+        value = values.pop() if len(values) == 1 else None
+        if value is None or not np.isfinite(value):
+            of = f" in {unit}" if unit else ""
+            raise InputError(
+                f"--above takes a number of {target.name!r}{of}; got {one!r}. Write it with a "
+                f"decimal point and nothing between thousands, as in --above 1200.5, and several "
+                f"one by one, as in --above 3 --above 5."
+            )
+        found.append(value)
+    return tuple(dict.fromkeys(found))
+
+
+def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: Terminal) -> Cells:
+    """The predictions of a table, with remarks on what is odd about its rows."""
+    probability, conformal = asked.probability, asked.conformal
+    x, remarks = fitted.encode(table)
+    for remark in remarks:
+        terminal.note(remark)
+    predictive, outside = fitted.posterior.predict(x), fitted.outside(x)
+    far: Cells = {} if outside is None else {"outside": outside.by_row.tolist()}
+    if outside is not None and (said := outside.in_words()):
+        terminal.note(said)
+    # Whether there are any was checked when the model was read.
+    calibrated = fitted.conformal if conformal else None
+    target = fitted.columns.target
+    if target.classes is not None:
+        return _of_classes(predictive, target.classes, calibrated, probability) | far
+    if calibrated is None:
+        lower, upper = predictive.interval(probability)
+    else:
+        lower, upper = calibrated.interval(predictive, probability)
+        if not np.isfinite(upper - lower).all():
+            terminal.note(
+                f"{len(calibrated.plausibility):,} rows are too few to be sure of "
+                f"{probability:.0%}: some ends are infinite"
+            )
+    measures = {
+        "prediction": predictive.mean,
+        "std": predictive.std,
+        "lower": lower,
+        "upper": upper,
+        "epistemic": predictive.epistemic,
+        "aleatoric": predictive.aleatoric,
+    }
+    if asked.quantiles:
+        found = predictive.quantile(asked.quantiles)
+        measures |= {f"q{q:.15g}": values for q, values in zip(asked.quantiles, found, strict=True)}
+    above = _above(predictive, read_thresholds(asked.above, fitted, asked.decimal))
+    cells: Cells = {}
+    for i, of in enumerate(target.names):
+        # Of one target no name is needed, but for the probability, which says what is above what.
+        place = (slice(None), i) if target.several else slice(None)
+        end = f"({of})" if target.several else ""
+        cells |= {f"{name}{end}": values[place].tolist() for name, values in measures.items()}
+        cells |= {f"p({of}>{t:.15g})": values[place].tolist() for t, values in above.items()}
+    return cells | far
+
+
+def _above(predictive: "Predictive", thresholds: tuple[float, ...]) -> dict[float, np.ndarray]:
+    """The probability of a target above each of the thresholds."""
+    if not thresholds:
+        return {}
+    with as_input_errors():
+        found = predictive.exceedance(thresholds)
+    return dict(zip(thresholds, found, strict=True))
+
+
+def _of_classes(
+    predictive: "Predictive",
+    classes: tuple[str, ...],
+    calibrated: "Conformal | None",
+    probability: float,
+) -> Cells:
+    mean = predictive.mean
+    cells: Cells = {
+        "prediction": [classes[i] for i in mean.argmax(axis=1)],
+        "probability": mean.max(axis=1).tolist(),
+        **{f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)},
+        "entropy": predictive.entropy.tolist(),
+        "epistemic": predictive.mutual_information.tolist(),
+        "aleatoric": (predictive.entropy - predictive.mutual_information).tolist(),
+    }
+    if calibrated is not None:
+        sets = calibrated.sets(predictive, probability)
+        cells["set"] = [
+            SEPARATOR.join(c for c, is_in in zip(classes, row, strict=True) if is_in)
+            for row in sets.tolist()
+        ]
+    return cells

@@ -1,0 +1,105 @@
+"""Quantiles and probabilities of being above a number, from the command line."""
+
+import csv
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from scalemix.cli.app import app
+from scalemix.cli.models import read_model
+from scalemix.cli.predictions import read_thresholds
+from scalemix.tables import InputError, TextFormat, read_table
+from scalemix.tables.number_formats import read_number
+from scalemix.tables.targets import Target
+from tests.cli.conftest import run, write_table
+
+pytestmark = pytest.mark.usefixtures("few_rows")
+
+ASKED = ["--quantile", "0.1,0.5", "--quantile", ".9", "--above", "-1", "--above", "3"]
+
+
+def test_quantiles_and_probabilities_are_those_of_the_distribution(regression, tmp_path):
+    data = write_table(tmp_path / "new.csv", num=5, seed=2)
+    ran = run("predict", regression.model, data, *ASKED)
+    assert ran.code == 0, ran.err
+    rows = list(csv.DictReader(ran.out.splitlines()))
+    assert list(rows[0])[6:] == ["q0.1", "q0.5", "q0.9", "p(price>-1)", "p(price>3)", "outside"]
+    fitted = read_model(regression.model)
+    predictive = fitted.posterior.predict(fitted.encode(read_table(data)).x)
+    for name, expected in {
+        **dict(zip(("q0.1", "q0.5", "q0.9"), predictive.quantile([0.1, 0.5, 0.9]), strict=True)),
+        **dict(zip(("p(price>-1)", "p(price>3)"), predictive.exceedance([-1, 3]), strict=True)),
+    }.items():
+        got = [float(row[name]) for row in rows]
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+    # The same from a stream.
+    command = list(map(str, ["predict", regression.model, "-", *ASKED]))
+    assert CliRunner().invoke(app, command, input=data.read_bytes()).stdout == ran.out
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--quantile", "10"], "--quantile takes levels between 0 and 1, got 10."),
+        (["--quantile", "a"], "--quantile takes numbers such as 0.9; got 'a'."),
+        *(
+            (
+                ["--above", said],
+                f"--above takes a number of 'price'; got {said!r}. Write it with a decimal point "
+                f"and nothing between thousands, as in --above 1200.5, and several one by one, as "
+                f"in --above 3 --above 5.",
+            )
+            for said in ("inf", "3,5", "5,10,20", "50%", "a")
+        ),
+    ],
+)
+def test_what_is_no_level_and_no_number_is_said(regression, options, says):
+    ran = run("predict", regression.model, regression.data, *options)
+    assert (ran.code, ran.err) == (2, f"Error: {says}\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "decimal", "unit", "value"),
+    [
+        ("-1", None, "", -1),
+        ("1.234", None, "", 1.234),
+        ("1e3", None, "", 1000),
+        ("1,200.50", None, "", 1200.5),
+        ("1,200", None, "", None),
+        ("1,200", ".", "", 1200),
+        ("1,200", ",", "", 1.2),
+        ("1.200", ",", "", 1200),
+        ("3,5", ",", "", 3.5),
+        ("3,5", ".", "", None),
+        ("3.5", ",", "", 3.5),
+        ("50%", None, "%", 50),
+        ("50", None, "%", 50),
+        ("3,5 €", ",", "€", 3.5),
+        ("$5", None, "€", None),
+        ("nan", None, "", None),
+    ],
+)
+def test_a_threshold_is_written_as_the_target(said, decimal, unit, value):
+    assert read_number(said, decimal, unit) == value
+
+
+def test_thresholds_have_the_decimals_and_the_unit_of_the_target():
+    target = Target(("y", "z"), None, "numbers", units=("%", "%"))
+    columns = SimpleNamespace(target=target)
+    fitted: Any = SimpleNamespace(columns=columns, text=TextFormat(decimals={"y": ",", "z": ","}))
+    assert read_thresholds(["50%", "3,5", "50"], fitted, None) == (50, 3.5)
+    fitted.text = TextFormat(decimals={"y": ",", "z": "."})
+    for said in ("3,5", "1e999", "$5"):
+        with pytest.raises(InputError, match="--above takes a number of 'y, z' in %; got"):
+            read_thresholds([said], fitted, None)
+    assert read_thresholds(["3,5"], fitted, ",") == (3.5,)
+
+
+@pytest.mark.parametrize("option", ["--quantile", "--above"])
+def test_classes_have_no_order(classification, option):
+    ran = run("predict", classification.model, classification.data, option, "0.5")
+    assert ran.code == 2
+    assert f"{option} is about numbers, and the model predicts classes of 'mood'" in ran.err
