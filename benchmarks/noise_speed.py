@@ -104,12 +104,13 @@ def yacht_benchmark() -> dict[str, float]:
 # ---- cost of noise
 
 
+@jax.tree_util.register_pytree_node_class
 class WithoutNoise(sx.NoiseTraining):
     """The same step with no noise in the network."""
 
     def _log_likelihoods(self, model, batch, key):
         outputs = jax.vmap(model.network)(batch.x)
-        return jax.vmap(model.likelihood.log_prob)(outputs, batch.y)[None]
+        return jax.vmap(model.likelihood.log_prob)(outputs, batch.y)[None], None
 
 
 def wide_models(mixture) -> list[sx.Model]:

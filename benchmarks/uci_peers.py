@@ -9,7 +9,6 @@ tables into benchmarks/README.md.
 import argparse
 import itertools
 import json
-import time
 
 import jax
 import numpy as np
@@ -34,12 +33,9 @@ def num_splits(name: str) -> int:
 
 def fit_ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
     """Our measures on one split, the estimator as it comes."""
-    start = time.perf_counter()
     prediction = ScaleMixRegressor(random_state=seed).fit(x, y).predict_dist(x_test)
-    seconds = time.perf_counter() - start
     samples = prediction.sample(jax.random.key(seed), 200)
     return {
-        "seconds": seconds,
         "rmse": sx.metrics.rmse(y_test, prediction.mean),
         "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y_test)),
         "crps": sx.metrics.crps(y_test, samples),
@@ -69,7 +65,7 @@ def mean_ranks(values: np.ndarray, higher_is_better: bool) -> list[str]:
 
 
 def coverage(results: dict) -> list[tuple[str, ...]]:
-    """How many test targets our 90% intervals cover, and how long fit and prediction take."""
+    """How many test targets our 90% intervals cover."""
     rows = []
     for name in SETS:
         fits = results["fits"].get(name, {}).get("scalemix", [])
@@ -80,8 +76,6 @@ def coverage(results: dict) -> list[tuple[str, ...]]:
                     f"{len(fits)}",
                     f"{np.mean([fit['coverage90'] for fit in fits]):.0%}",
                     f"{np.mean([fit['coverage90_of_quantiles'] for fit in fits]):.0%}",
-                    f"{np.mean([fit['seconds'] for fit in fits]):.0f}",
-                    f"{np.mean([f['seconds'] for f in results['fits'][name][PEERS[0]]]):.0f}",
                 )
             )
     return rows
@@ -92,7 +86,7 @@ def write_tables(results: dict) -> None:
     write_table(
         "uci_peers_coverage",
         coverage(results),
-        ("set", "splits", "cover", "the distribution's own quantiles", "seconds", PEERS[0]),
+        ("set", "splits", "cover", "the distribution's own quantiles"),
     )
     head = ("set", *ALL)
     for measure in MEASURES:
