@@ -1,7 +1,10 @@
 """Strict promotion everywhere, and settings under which programs are compiled quickly."""
 
+import functools
 import gc
+import itertools
 import os
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +18,8 @@ if version("jaxlib") < "0.11":
     FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 # Workers inherit them too, and tell them from flags of one's own.
 QUICK = os.environ.setdefault("XLA_FLAGS", FLAGS) == FLAGS
+# Programs that earlier runs left on this machine would hide what is compiled.
+os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 if QUICK:
     os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
 
@@ -24,8 +29,32 @@ import pytest  # noqa: E402
 # Tracing makes many objects that live: looking through them less often saves a twentieth.
 gc.set_threshold(50_000, 20, 20)
 
-# A plugin may have imported JAX before it could read the setting.
+# A plugin may have imported JAX before it could read the settings.
+jax.config.update("jax_enable_compilation_cache", False)
 jax.config.update("jax_disable_most_optimizations", QUICK)
+
+if QUICK:
+    # Nobody reads where in the source each operation of these programs comes from.
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+
+if QUICK and version("jaxlib") < "0.11":
+    # JAX translates each program in surroundings that it makes anew, which takes a fifth of the
+    # time of a small one. Here some hundreds share them; what they leave behind goes with them.
+    from jax._src.interpreters import mlir
+    from jaxlib.mlir import ir
+
+    make_own = mlir.make_ir_context
+    make_shared = functools.lru_cache(1)(lambda _: make_own())
+    number = itertools.count()
+
+    def make_surroundings():
+        """Those that are shared, but for a program within another, and for other threads."""
+        alone = threading.current_thread() is threading.main_thread()
+        if alone and ir.Context.current is None:
+            return make_shared(next(number) // 500)
+        return make_own()
+
+    mlir.make_ir_context = make_surroundings
 
 # The cheapest filter of silent broadcasting and widening.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -47,8 +76,9 @@ def float64():
         yield
 
 
-# A process may have 65,530 pieces of memory on Linux, and every compiled program takes some.
-MOST_PIECES = 30_000
+# A process may have 65,530 pieces of memory on Linux, and every compiled program takes some: a file
+# of tests up to ten thousand. To give them all back takes several seconds.
+MOST_PIECES = 50_000
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -60,21 +90,32 @@ def forget_programs():
         jax.clear_caches()
 
 
-# Workers take whole files (see the Makefile). These take longest: half a minute and more, so that
-# one of them at the end would keep one worker busy while the other has nothing left to do.
+# Workers take whole files (see the Makefile). These take longest, a quarter of a minute and more,
+# so that one of them at the end would keep one worker busy while the other has nothing left to do.
 LONGEST = (
-    "sklearn/test_estimators.py",
     "test_docs.py",
-    "reproduce/test_reproduce.py",
-    "mixtures/test_contract.py",
-    "cli/test_commands.py",
-    "inference/training/test_em.py",
+    "sklearn/test_estimators.py",
     "test_examples.py",
+    "reproduce/test_reproduce.py",
+    "cli/test_commands.py",
+    "mixtures/test_contract.py",
+    "inference/training/test_em.py",
+    "inference/training/test_noise.py",
+    "networks/test_calling.py",
+    "posterior/test_predictive.py",
+    "test_network_kinds.py",
+    "fitting/test_stacking.py",
     "test_readme.py",
     "inference/chains/test_mcmc.py",
+    "inference/test_contract.py",
     "inference/chains/test_chains.py",
     "cli/test_odd_files.py",
 )
+
+
+def pytest_collection_finish():
+    """What has been imported stays: the search for objects to give back passes it over."""
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(items):

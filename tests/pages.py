@@ -145,7 +145,8 @@ def _write(page: Path) -> None:
 
     def with_output(block: re.Match[str]) -> str:
         printed, shown = next(output), block["shown"] or ""
-        text = shown if is_shown(printed, shown) else printed
+        # All numbers of a page are of one run, but for what `...` leaves open.
+        text = shown if "..." in shown and is_shown(printed, shown) else printed
         return f"```python\n{block['code']}```\n" + (f"\n```text\n{text}```\n" if text else "")
 
     page.write_text(BLOCK.sub(with_output, page.read_text()))

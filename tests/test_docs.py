@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import scalemix
+from scalemix.posterior import streaming
 from tests.pages import (
     Block,
     as_script,
@@ -35,18 +36,32 @@ def test_no_block_is_overlooked():
         assert text.count("```text") == sum(bool(block.shown) for block in blocks), page
 
 
-@pytest.mark.parametrize("page", [page for page, blocks in PAGES.items() if blocks])
-def test_page_runs_and_prints_what_it_shows(page, tmp_path):
-    lend_data(DOCS / page, tmp_path)
-    small = at_small_size(PAGES[page])
-    output = split_output(run_as_a_reader(as_script(small), tmp_path))
-    full_size = small == PAGES[page]
-    for block, printed in zip(small, output, strict=True):
-        same = is_shown(printed, block.shown, numbers=full_size)
+def run_page(page, blocks, folder):
+    """Numbers count where the page runs at its own size."""
+    lend_data(DOCS / page, folder)
+    output = split_output(run_as_a_reader(as_script(blocks), folder))
+    for block, printed in zip(blocks, output, strict=True):
+        same = is_shown(printed, block.shown, numbers=blocks == PAGES[page])
         assert same, f"{block.code}\nprints\n{printed}"
+
+
+@pytest.mark.parametrize("page", [page for page, blocks in PAGES.items() if blocks])
+def test_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
+    # Quantiles of many rows take long where programs are not optimised.
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
+    run_page(page, at_small_size(PAGES[page]), tmp_path)
     # A picture that a page saves is one that it shows.
     for picture in tmp_path.glob("*.png"):
         assert f"images/{picture.name})" in (DOCS / page).read_text(), picture.name
+
+
+# The other pages with two sizes take minutes at their own.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "page", ["tutorials/frames.md", "tutorials/mcmc.md", "tutorials/own-loop.md", "scaling.md"]
+)
+def test_page_prints_these_numbers(page, tmp_path):
+    run_page(page, PAGES[page], tmp_path)
 
 
 def test_names_are_there_in_a_process_that_has_imported_nothing_else():

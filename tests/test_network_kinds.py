@@ -4,12 +4,12 @@ import pytest
 
 from tests.network_kinds import END, KINDS, PAGE, START, USES
 
-# Those whose mechanisms differ from one another; all others run in `make test-all`.
+# Those whose mechanisms differ from one another; all others run in `make test-all`. How a
+# transformer block is cut is in the tests of pruning.
 QUICK = {
-    "`GRUCell`": ("noise", "save, load"),
+    "`GRUCell`": ("noise",),
     "`Embedding`, by token": ("prune",),
-    "transformer block, by head and ADD": ("prune",),
-    "stacked layers, ADD": ("noise", "prune"),
+    "stacked layers, ADD": ("prune",),
     "tied weights (`eqx.nn.Shared`)": ("save, load",),
 }
 

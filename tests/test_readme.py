@@ -1,5 +1,6 @@
-"""The README's code runs as written."""
+"""The README's code runs: in short fits, and among the slow tests as written."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,12 @@ def test_there_is_an_example():
     assert len(README.read_text().splitlines()) < 120
 
 
-@pytest.mark.usefixtures("optimised")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_example_runs(block, tmp_path):
+    run_as_a_reader(re.sub(r"steps=\d+", "steps=20", block), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", [block for block in BLOCKS if "steps=" in block])
+def test_example_runs_as_written(block, tmp_path):
     run_as_a_reader(block, tmp_path)

@@ -10,7 +10,9 @@ NUM_SPLITS = 4
 
 
 @pytest.mark.usefixtures("optimised")
-@pytest.mark.parametrize("objective", ["lower_bound", "tail_adaptive"])
+@pytest.mark.parametrize(
+    "objective", ["lower_bound", pytest.param("tail_adaptive", marks=pytest.mark.slow)]
+)
 def test_dropout_on_yacht_stands_where_the_literature_has_it(objective):
     data = sx.data.load("yacht")
     pairs = sx.data.splits(len(data.y))[:NUM_SPLITS]

@@ -47,6 +47,7 @@ __all__ = [  # noqa: F405
     "fit_many",
     "fit_stacked",
     "fit_stacked_many",
+    "keep_programs",
     "likelihoods",
     "load",
     "metrics",

@@ -1,6 +1,7 @@
 """All public names. `scalemix/__init__.py` imports this when one is first asked for."""
 
 from scalemix import bases, data, likelihoods, metrics, mixtures, networks
+from scalemix._programs import keep_programs
 from scalemix.data.preparation import InputWarning
 from scalemix.data.ranges import RangeWarning
 from scalemix.fitting.candidates import Candidate, default_candidates
@@ -72,6 +73,7 @@ __all__ = [
     "fit_many",
     "fit_stacked",
     "fit_stacked_many",
+    "keep_programs",
     "likelihoods",
     "load",
     "metrics",

@@ -1,6 +1,6 @@
-"""Tables in plain text."""
+"""Tables and lists in plain text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 def text_table(rows: Sequence[Sequence[str]], align: str = "") -> list[str]:
@@ -18,3 +18,26 @@ def text_table(rows: Sequence[Sequence[str]], align: str = "") -> list[str]:
         ).rstrip()
         for row in rows
     ]
+
+
+def counted(num: float, noun: str) -> str:
+    """So many of something: 1 row, 1,200 rows."""
+    return f"{num:,.0f} {noun}{'' if num == 1 else 's'}"
+
+
+def listing(names: Iterable[object], most: int = 12) -> str:
+    """Names for a sentence, in quotes, not too many of them."""
+    return shortened([repr(name) for name in names], most)
+
+
+def few_lines(lines: Sequence[str], most: int = 12) -> list[str]:
+    """Lines that say much the same of many things: the first of them, and how many more."""
+    more = [f"and {len(lines) - most:,} more of these"] if len(lines) > most else []
+    return [*lines[:most], *more]
+
+
+def shortened(items: Iterable[str], most: int = 12) -> str:
+    """What a line says of many things: the first of them, and how many more there are."""
+    items = list(items)
+    text = ", ".join(items[:most])
+    return text if len(items) <= most else f"{text} and {len(items) - most:,} more"

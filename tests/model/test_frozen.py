@@ -162,6 +162,12 @@ def test_a_new_start_reorders_what_learns():
     assert_kept(restart(model([]), jax.random.key(2)).network, ())
 
 
+@eqx.filter_jit
+def draw(networks, index, key):
+    """As one program, where each operation would be one of its own."""
+    return networks(index, key).network
+
+
 @pytest.mark.parametrize(
     "method",
     [
@@ -179,7 +185,7 @@ def test_no_fit_changes_what_is_frozen(method, tmp_path):
         assert one.model.frozen == (*BODY, *STATISTICS)
         num = one.networks.num_places
         for index in range(num):
-            drawn = one.networks(jnp.int32(index), jax.random.key(index)).network
+            drawn = draw(one.networks, jnp.int32(index), jax.random.key(index))
             drawn = drawn.network if isinstance(drawn, ScaledNetwork) else drawn
             given = arrays(Body())
             for name in one.model.frozen:

@@ -38,28 +38,28 @@ def test_a_scale_covers_recurrent_and_outgoing_weights():
     assert [site.name for site in tied.sites] == ["body.cell.weight_ih", "body.cell.weight_hh+head"]
     assert tied.scale_shapes["body.cell.weight_hh+head"] == {"unit": (3,)}
     apart = model(PRIOR)
-    scales = tied.draw(key=KEY)
+    scales = eqx.filter_jit(lambda model: model.draw(key=KEY))(tied)
     same = {
         "body.cell.weight_ih": scales["body.cell.weight_ih"],
         **dict.fromkeys(TIE, scales["body.cell.weight_hh+head"]),
     }
-    np.testing.assert_allclose(
-        tied.with_scales(scales)(X[0]), apart.with_scales(same)(X[0]), rtol=1e-6
-    )
-    weights = tied.prior_sample(KEY).weights["body.cell.weight_hh+head"]
-    assert weights.shape == (10, 3)
+    run = eqx.filter_jit(lambda model, scales: model.with_scales(scales)(X[0]))
+    np.testing.assert_allclose(run(tied, scales), run(apart, same), rtol=1e-6)
     # The density of the weights is that of both, and that of the scales counts once.
-    sample = tied.prior_sample(KEY)
+    sample = eqx.filter_jit(lambda model: model.prior_sample(KEY))(tied)
+    assert sample.weights["body.cell.weight_hh+head"].shape == (10, 3)
     both = {"body.cell.weight_hh": sample.weights["body.cell.weight_hh+head"][:9],
             "head": sample.weights["body.cell.weight_hh+head"][9:],
             "body.cell.weight_ih": sample.weights["body.cell.weight_ih"]}  # fmt: skip
     shared = sample.scales["body.cell.weight_hh+head"]
-    twice = apart.log_prior(
+    log_prior = eqx.filter_jit(lambda model, *sample: model.log_prior(*sample))
+    twice = log_prior(
+        apart,
         both,
         {"body.cell.weight_ih": sample.scales["body.cell.weight_ih"], **dict.fromkeys(TIE, shared)},
     )
     once = twice - jnp.sum(PRIOR.mixture.log_prob(shared["unit"]))
-    np.testing.assert_allclose(tied.log_prior(*sample), once, rtol=1e-5)
+    np.testing.assert_allclose(log_prior(tied, *sample), once, rtol=1e-5)
 
 
 def test_weights_come_out_as_they_went_in():
@@ -81,7 +81,8 @@ def test_weights_come_out_as_they_went_in():
     [
         sx.VariationalEM(steps=4, num_members=2),
         sx.NoiseTraining(steps=4),
-        sx.MCMC(num_chains=1, num_warmup=2, num_samples=4, warm_start=False),
+        # NUTS takes longer to compile.
+        sx.MCMC(num_chains=1, num_warmup=2, num_samples=4, sampler="mclmc", warm_start=False),
     ],
 )
 @pytest.mark.filterwarnings("ignore::scalemix.posterior.diagnostics.ConvergenceWarning")

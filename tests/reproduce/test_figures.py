@@ -102,6 +102,17 @@ def test_what_the_committed_figures_show():
 
 
 @pytest.mark.slow
+def test_figure_2_has_a_panel_for_each_structure_and_temperature(tmp_path):
+    numbers = FIGURES["figure2"].draw(
+        tmp_path, dataclasses.replace(PLANS["quick"], steps=20), False
+    )
+    names = [title.partition(",")[0] for title in numbers]
+    assert names == ["dropout", "ARD", "ADD", "ARD-ADD", "ARD", "ADD", "ARD-ADD"]
+    for name in ("figure2.png", "figure2.svg"):
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+@pytest.mark.slow
 def test_the_weights_of_figure_1a(tmp_path):
     """What the paper says of drop rates .005 and .5, and that ties make the difference."""
     plan = dataclasses.replace(PLANS["quick"], steps=1000)

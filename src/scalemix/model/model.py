@@ -405,7 +405,8 @@ class Model(eqx.Module):
         >>> import optax
         >>> dropout = sx.Model(net, sx.ARD(sx.Bernoulli(0.9)), sx.likelihoods.Gaussian())
         >>> inputs, targets = jnp.asarray(x, dropout.dtype), jnp.asarray(y, dropout.dtype)
-        >>> def loss(learned, key):
+        >>> @jax.jit
+        ... def loss(learned, key):
         ...     current = dropout.with_learned(learned)
         ...     outputs = current.outputs(inputs, current.draw(len(inputs), key=key))
         ...     log_probs = jax.vmap(current.likelihood.log_prob)(outputs, targets)

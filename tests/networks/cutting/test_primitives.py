@@ -143,27 +143,32 @@ def test_a_rule(name):
         first, bias, last = arrays
         return last @ use(first @ x + bias).reshape(-1)
 
-    x, other = (jnp.asarray(rng.normal(size=3), jnp.float32) for _ in range(2))
+    x, other = (jax.device_put(rng.normal(size=3).astype(np.float32)) for _ in range(2))
     arrays = [rng.normal(size=shape).astype(np.float32) for shape in ((UNITS, 3), UNITS, (2, size))]
     # The first units get nothing, and one of them no bias either; about half of what comes of
     # units is not read.
     arrays[0][:2] = arrays[1][0] = 0
     arrays[2][:, rng.random(size) < 0.5] = 0
     arrays[2][:, : size // 3] = 0
-    arrays = [jnp.asarray(array) for array in arrays]
+    arrays = [jax.device_put(array) for array in arrays]
     trace = Trace(call, arrays, x)
     assert name in {node.name for node in trace.graph.walk()}
     flows = find_flows(trace, [np.asarray(array) != 0 for array in arrays])
-    values, others = (run_graph(trace, trace.graph, [*arrays, each]) for each in (x, other))
+    keep = solve(trace, flows)
+    cut = [take(a, keep.masks(number)) for a, number in zip(arrays, trace.leaves, strict=True)]
+
+    @jax.jit
+    def run(x):
+        whole = run_graph(trace, trace.graph, [*arrays, x])
+        return whole, run_graph(trace, trace.graph, [*cut, x], lambda node: resized(keep, node))
+
+    (values, small_values), (others, _) = run(x), run(other)
     for node in trace.graph.nodes:
         for number in node.outputs:
             value = np.asarray(values[number])
             flow = flows[number]
             assert not (value != 0)[~flow.nonzero].any(), f"{node.name} is not zero"
             assert not (value != np.asarray(others[number]))[~flow.varies].any(), node.name
-    keep = solve(trace, flows)
-    cut = [take(a, keep.masks(number)) for a, number in zip(arrays, trace.leaves, strict=True)]
-    small_values = run_graph(trace, trace.graph, [*cut, x], lambda node: resized(keep, node))
     (output,) = trace.graph.outputs
     np.testing.assert_allclose(small_values[output], values[output], rtol=1e-5, atol=1e-5)
     for number, value in small_values.items():

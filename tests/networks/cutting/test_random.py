@@ -152,14 +152,20 @@ def random_network(seed):
     return eqx.tree_at(lambda n: n.last.weight, network, jnp.asarray(last.reshape(2, -1)))
 
 
+@eqx.filter_jit
+def run(network, rows):
+    """As one program, where each operation would be one of its own."""
+    return jax.vmap(network)(rows)
+
+
 def check(seed):
     network = random_network(seed)
     rows = jnp.asarray(np.random.default_rng(seed).normal(size=(2, 2, PLACES)), jnp.float32)
     member = Member.start(network, [np.asarray(a) != 0 for a in arrays_of(network)])
     made = Shrinker([member], rows, lambda network, x: network(x)).shrink()
     small = made.members[0].network
-    for row in rows:
-        np.testing.assert_allclose(small(row), network(row), rtol=2e-4, atol=2e-5)
+    outputs, expected = (run(one, rows) for one in (small, network))
+    np.testing.assert_allclose(outputs, expected, rtol=2e-4, atol=2e-5)
     sizes = [sum(a.size for a in arrays_of(n)) for n in (network, small)]
     assert sizes[1] <= sizes[0] + sum(a.ndim == 1 for a in arrays_of(small)) * 10
     return sizes
