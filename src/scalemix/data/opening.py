@@ -120,12 +120,24 @@ def _columns(path: Path, target: Any, columns: Sequence[str] | None, weight: Any
     if not inputs:
         raise ValueError(f"{path}: there is nothing to predict {listing(targets)} from.")
     dtype = _holding([file.types[name] for file in files for name in inputs])
+    # Files may differ in the type of a number. All rows of a window have one.
+    beside = {
+        name: np.result_type(*(_in_numpy(file.types[name]) for file in files))
+        for name in (*targets, *weights)
+    }
     return [
         Piece(
             part.num_rows,
             part.num_bytes,
             functools.partial(
-                _read_columns, part, inputs, targets, weights, dtype, isinstance(target, str)
+                _read_columns,
+                part,
+                inputs,
+                targets,
+                weights,
+                dtype,
+                beside,
+                isinstance(target, str),
             ),
         )
         for file in files
@@ -139,15 +151,18 @@ def _read_columns(
     targets: list[str],
     weights: list[str],
     dtype: Any,
+    beside: dict[str, Any],
     one_target: bool,
 ) -> Rows:
     table = part.read([*inputs, *targets, *weights])
     x = empty((part.num_rows, len(inputs)), dtype)
     for place, name in enumerate(inputs):
         x[:, place] = _numbers(part, table, name)
-    ys = [_numbers(part, table, name) for name in targets]
-    y = ys[0] if one_target else np.stack(ys, axis=1)
-    return (x, y, *(_numbers(part, table, name) for name in weights))
+    ys, ws = (
+        [_numbers(part, table, name).astype(beside[name], copy=False) for name in names]
+        for names in (targets, weights)
+    )
+    return (x, ys[0] if one_target else np.stack(ys, axis=1), *ws)
 
 
 def _numbers(part: ArrowPart, table: Any, name: str) -> np.ndarray:
@@ -157,8 +172,8 @@ def _numbers(part: ArrowPart, table: Any, name: str) -> np.ndarray:
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
         raise ValueError(f"{part.place(row)}, column {name!r}: the value is missing. {REMEDY}")
-    if not pa.types.is_integer(column.type) and not pa.types.is_floating(column.type):
-        column = column.cast(pa.int8() if pa.types.is_boolean(column.type) else pa.float64())
+    if not _is_plain(column.type):
+        column = column.cast(pa.from_numpy_dtype(_in_numpy(column.type)))
     values = column.to_numpy()
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.argmin(np.isfinite(values)))
@@ -167,6 +182,21 @@ def _numbers(part: ArrowPart, table: Any, name: str) -> np.ndarray:
 
 
 REMEDY = "Remove or impute such rows first, or use `scalemix fit`, which learns what gaps mean."
+
+
+def _is_plain(kind: Any) -> bool:
+    from pyarrow import types
+
+    return types.is_integer(kind) or types.is_floating(kind)
+
+
+def _in_numpy(kind: Any) -> Any:
+    """The type that NumPy holds such numbers in."""
+    from pyarrow import types
+
+    if _is_plain(kind):
+        return np.dtype(kind.to_pandas_dtype())
+    return np.dtype(np.int8 if types.is_boolean(kind) else np.float64)
 
 
 def _holding(types: Sequence[Any]) -> Any:

@@ -122,6 +122,12 @@ class ScalingMoments:
             # The sign of a time says whether it was observed to the end.
             self._of_targets.add(np.log(np.abs(y)) if self._positive else y, weight)
 
+    def merge(self, other: "ScalingMoments") -> "ScalingMoments":
+        """These rows and the rows of another one of the same kind."""
+        self._of_inputs.merge(other._of_inputs)
+        self._of_targets.merge(other._of_targets)
+        return self
+
     def scaling(self) -> Scaling:
         """That of all rows so far."""
         x_mean, x_scale = self._of_inputs.spread() if self._inputs else (np.zeros(0), np.ones(0))
@@ -150,18 +156,37 @@ class Moments:
         values, total = values.astype(np.float64), float(weight.sum())
         if not total:
             return
-        if not self._total:
-            # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
-            _, self._exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
-        values = np.ldexp(values, -self._exponent)
-        mean = np.average(values, axis=0, weights=weight)
-        squares = np.average((values - mean) ** 2, axis=0, weights=weight)
-        away, share = mean - self._mean, total / (self._total + total)
+        part = Moments()
+        # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
+        _, part._exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
+        values = np.ldexp(values, -part._exponent)
+        part._mean = np.average(values, axis=0, weights=weight)
+        values -= part._mean
+        part._squares = np.average(np.square(values, out=values), axis=0, weights=weight)
+        part._total = total
+        self.merge(part)
+
+    def merge(self, other: "Moments") -> None:
+        """The rows of another one."""
+        if not other._total:
+            return
+        total = self._total + other._total
+        share = other._total / total
+        # Both by the larger power of two, so that no square overflows.
+        exponent = np.maximum(self._exponent, other._exponent) if self._total else other._exponent
+        mean, squares = self._by(exponent)
+        other_mean, other_squares = other._by(exponent)
+        away = other_mean - mean
         # Of both parts together: the mean of their squares, and the distance of their means.
         between = share * (1 - share) * away**2
-        self._squares = (1 - share) * self._squares + share * squares + between
-        self._mean = self._mean + share * away
-        self._total += total
+        self._squares = (1 - share) * squares + share * other_squares + between
+        self._mean = mean + share * away
+        self._exponent, self._total = exponent, total
+
+    def _by(self, exponent: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Means and squares in units of another power of two."""
+        shift = self._exponent - exponent
+        return np.ldexp(self._mean, shift), np.ldexp(self._squares, 2 * shift)
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each column; a column that does not vary keeps its unit."""

@@ -1,5 +1,6 @@
 """Data that come as batches, one after the other, from whatever loads them."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -18,7 +19,7 @@ from scalemix.likelihoods import Likelihood
 
 
 class RawBatch(NamedTuple):
-    """One batch as arrays of NumPy."""
+    """One batch, or several in a row, as arrays of NumPy that were checked."""
 
     x: Inputs
     y: np.ndarray
@@ -47,8 +48,8 @@ class Epochs(Protocol):
         """The batches of a pass from one of them on, the same whenever they are asked for."""
         ...
 
-    def in_order(self) -> Iterator[Any]:
-        """All rows once, in blocks of any length."""
+    def in_order(self, each: Callable[[int, Any], Any]) -> Iterator[Any]:
+        """What `each(number, block)` makes, perhaps in a thread, of all rows in blocks."""
         ...
 
 
@@ -70,6 +71,8 @@ class BatchStream:
     position: int
     pass_number: int
     scaling: Scaling
+    first: RawBatch
+    """The first batch."""
     mean_weight: float
 
     def __init__(
@@ -92,21 +95,16 @@ class BatchStream:
         self.scaling = UNSCALED
         # Not known before there is a batch.
         self.batch_size: int = 0
-        self.ahead: list[RawBatch] = [self._next()]
-        self.batch_size = len(self.ahead[0].y)
+        self.ahead: list[Any] = [self._next()]
+        self.first: RawBatch = self._read(self.ahead[0], 0)
+        self.batch_size = len(self.first.y)
         if self.batch_size > self.num_rows:
             raise ValueError(
                 f"num_rows={self.num_rows}, and the first batch has {self.batch_size} rows."
             )
         # What the objective is divided by: any number has the same maximum, and this one makes it
         # per datum.
-        self.mean_weight = float(self.ahead[0].weight.mean())
-
-    @property
-    def first(self) -> RawBatch:
-        """The first batch."""
-        assert self.position == 0
-        return self.ahead[0]
+        self.mean_weight = float(self.first.weight.mean())
 
     def standardise(self, *, inputs: bool) -> None:
         """Learn means and deviations, those of the inputs too if asked, in one pass."""
@@ -118,38 +116,67 @@ class BatchStream:
             )
         likelihood = self.reader.likelihood
         table = inputs and is_table(self.first.x) and self.first.x.dtype.kind == "f"
-        moments = ScalingMoments(
-            inputs=table,
-            targets=likelihood.continuous_units,
-            positive=likelihood.support[0] == 0,
-        )
-        seen, weight = 0, 0.0
-        blocks = self.batches if self.epochs is None else self.epochs.in_order()
-        for i, item in enumerate(blocks):
-            batch = self._read(item, i)
-            seen += len(batch.y)
+
+        def measured(number: int, item: Any) -> tuple[int, float, ScalingMoments]:
+            batch = self._read(item, number)
+            moments = ScalingMoments(
+                inputs=table,
+                targets=likelihood.continuous_units,
+                positive=likelihood.support[0] == 0,
+            )
+            moments.add(*batch)
+            return len(batch.y), float(batch.weight.sum()), moments
+
+        if self.epochs is None:
+            blocks = itertools.starmap(measured, enumerate(self.batches))
+        else:
+            blocks = self.epochs.in_order(measured)
+        seen, weight, together = 0, 0.0, None
+        for num, weighs, moments in blocks:
+            seen, weight = seen + num, weight + weighs
             if seen > self.num_rows:
                 break
-            weight += float(batch.weight.sum())
-            moments.add(*batch)
+            together = moments if together is None else together.merge(moments)
         if seen != self.num_rows:
             raise ValueError(
                 f"num_rows={self.num_rows}, and one pass over all batches has "
                 f"{'more' if seen > self.num_rows else seen} rows."
             )
         self.mean_weight = weight / seen
-        self.scaling = moments.scaling()
+        assert together is not None
+        self.scaling = together.scaling()
 
     def take(self, start: int, count: int) -> Data:
         """Batches from number `start` on, `(count, batch_size, ...)`, as the network sees them."""
+        return self.as_seen(start, self.pull(start, count))
+
+    def pull(self, start: int, count: int) -> list[Any]:
+        """Batches from number `start` on, as the loader gives them."""
         if start != self.position:
             self._go_to(start)
-        batches = [self._filled(self._pop()) for _ in range(count)]
-        joined = jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
-        dtype = self.reader.dtype
+        return [self._pop() for _ in range(count)]
+
+    def as_seen(self, start: int, items: list[Any]) -> Data:
+        """What `take` gives, of batches that were pulled. Nothing else is read or changed."""
+        joined, dtype = self._filled(items, self._joined(start, items)), self.reader.dtype
         x = inputs_as_seen(joined.x, self.reader, self.scaling)
         data = Data(x, targets_as_seen(joined.y, self.scaling, dtype), joined.weight.astype(dtype))
-        return jax.tree.map(lambda a: a.reshape(count, self.batch_size, *a.shape[1:]), data)
+        shape = len(items), self.batch_size
+        return jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), data)
+
+    def _joined(self, start: int, items: list[Any]) -> RawBatch:
+        """All rows of these batches, checked together: one by one takes several times as long."""
+        try:
+            whole = self._read(_concatenated(items), start)
+            ends = np.cumsum([_length(item) for item in items])
+            weighs = np.add.reduceat(whole.weight, [0, *ends[:-1]])
+            if not (weighs > 0).all():
+                raise ValueError("A batch weighs nothing.")
+        except (ValueError, TypeError):
+            # Batches that cannot be joined, or a fault: one of these calls says in which.
+            batches = [self._read(item, start + i) for i, item in enumerate(items)]
+            return jax.tree.map(lambda *parts: np.concatenate(parts), *batches)
+        return whole
 
     def _go_to(self, start: int) -> None:
         if self.epochs is not None:
@@ -169,27 +196,27 @@ class BatchStream:
         while self.position < start:
             self._pop()
 
-    def _pop(self) -> RawBatch:
+    def _pop(self) -> Any:
         batch = self.ahead.pop() if self.ahead else self._next()
         self.position += 1
         return batch
 
-    def _next(self) -> RawBatch:
+    def _next(self) -> Any:
         size = self.batch_size
         for _ in range(2):
             if self.current is None:
                 number, epochs = self.pass_number, self.epochs
                 self.current = iter(self.batches) if epochs is None else epochs.epoch(number)
             for item in self.current:
-                batch = self._read(item, self.position)
-                if size and len(batch.y) > size:
+                num = self._num_rows(item)
+                if size and num > size:
                     raise ValueError(
-                        f"Batch {self.position} has {len(batch.y)} rows, and the first one has "
-                        f"{size}: no batch may be longer than the first."
+                        f"Batch {self.position} has {num} rows, and the first one has {size}: no "
+                        f"batch may be longer than the first."
                     )
-                if self.whole_batches and len(batch.y) < size:
+                if self.whole_batches and num < size:
                     continue
-                return batch
+                return item
             self.current = None
             self.pass_number += 1
             if self.once:
@@ -200,6 +227,15 @@ class BatchStream:
             if self.position
             else "There are no batches."
         )
+
+    def _num_rows(self, item: Any) -> int:
+        """How many rows a batch has, which is looked at no further than that."""
+        if not (isinstance(item, tuple | list) and len(item) in (2, 3)) or not (
+            hasattr(item[1], "__len__") and len(item[1])
+        ):
+            # Says what is wrong with it.
+            return len(self._read(item, self.position).y)
+        return _length(item)
 
     def _read(self, item: Any, number: int) -> RawBatch:
         if not (isinstance(item, tuple | list) and len(item) in (2, 3)):
@@ -222,14 +258,38 @@ class BatchStream:
             raise ValueError(f"Batch {number}: {error}") from None
         return RawBatch(x, y, weight)
 
-    def _filled(self, batch: RawBatch) -> RawBatch:
-        num, size = len(batch.y), self.batch_size
-        if num == size:
-            return batch
-        filled = take_rows(batch, np.arange(size) % num)
-        # Together they weigh what a whole batch does.
-        weight = np.where(np.arange(size) < num, filled.weight * size / num, 0.0)
-        return filled._replace(weight=weight)
+    def _filled(self, items: list[Any], joined: RawBatch) -> RawBatch:
+        """The rows of these batches with the shorter ones filled up."""
+        size, nums = self.batch_size, [_length(item) for item in items]
+        if min(nums) == size:
+            return joined
+        starts, place = np.cumsum([0, *nums[:-1]]), np.arange(size)
+        rows = np.concatenate([start + place % n for start, n in zip(starts, nums, strict=True)])
+        # Together the rows of a short one weigh what a whole batch does.
+        share = np.concatenate([np.where(place < n, size / n, 0.0) for n in nums])
+        filled = take_rows(joined, rows)
+        return filled._replace(weight=filled.weight * share)
+
+
+def _length(item: Any) -> int:
+    return len(item[1])
+
+
+def _concatenated(items: list[Any]) -> tuple[Any, ...]:
+    """All rows of several batches as one, or a `ValueError` where they do not go together."""
+    if len(items) == 1:
+        return items[0]
+    # Some with weights and some without have no columns in common.
+    columns = [[_as_numpy(part) for part in column] for column in zip(*items, strict=True)]
+    for x, y in zip(columns[0], columns[1], strict=True):
+        if num_rows(x) != len(y):
+            raise ValueError("Inputs and targets have not as many rows.")
+    return tuple(
+        jax.tree.map(
+            lambda *parts: np.concatenate(parts), *column, is_leaf=lambda v: not are_several(v)
+        )
+        for column in columns
+    )
 
 
 class _KnownReader:

@@ -3,14 +3,18 @@
 No more is in memory than one window of rows, the next one, and what is being made of them.
 """
 
+import functools
+import math
+import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from scalemix.data.pages import empty
 from scalemix.data.rows import take_rows
 
 Rows = tuple[Any, ...]
@@ -153,23 +157,37 @@ class DiskBatches:
         if rest is not None:
             yield rest
 
-    def in_order(self) -> Iterator[Rows]:
-        """All rows once, as they lie on disk, in blocks as long as a piece.
+    def in_order(
+        self, each: Callable[[int, Rows], Any] = lambda number, rows: rows
+    ) -> Iterator[Any]:
+        """All rows once, piece by piece, as they lie on disk, or what a function makes of them.
+
+        Parameters
+        ----------
+        each : callable, optional
+            Called with the number of a piece and its rows, `(x, y)` or `(x, y, sample_weight)`, by
+            several threads at a time. By default the rows are left as they are.
 
         Yields
         ------
-        tuple
-            `(x, y)` or `(x, y, sample_weight)`.
+        object
+            What it returns, in the order of the pieces.
 
         Examples
         --------
         >>> batches = sx.data.open_batches(x, target=y, batch_size=10, key=key)
         >>> bool(np.all(np.concatenate([targets for _, targets in batches.in_order()]) == y))
         True
+        >>> sum(batches.in_order(lambda number, rows: len(rows[1])))
+        40
         """
         wanted = np.flatnonzero(self._counts).tolist()
-        for pieces in self._read_ahead([[which] for which in wanted]):
-            yield pieces[0]
+        jobs = (
+            [lambda which=which, number=number: each(number, self._read(which))]
+            for number, which in enumerate(wanted)
+        )
+        for (result,) in self._run_ahead(jobs, 1):
+            yield result
 
     def split(self, fraction: float, *, key: Any) -> tuple["DiskBatches", "DiskBatches"]:
         """The batches without a random part of the rows, and that part.
@@ -229,24 +247,38 @@ class DiskBatches:
 
     def _shuffled(self, number: int, windows: list[tuple[int, list[int]]]) -> Iterator[Rows]:
         """The rows of each window, in the order of the pass."""
-        read = self._read_ahead([pieces for _, pieces in windows])
-        for (which, _), pieces in zip(windows, read, strict=True):
-            if self._seed is None:
-                yield _joined(pieces)
-                continue
-            rng = np.random.default_rng([*self._seed, number, which])
-            num = sum(len(piece[1]) for piece in pieces)
-            yield _scattered(pieces, rng.permutation(num))
+        waiting: deque[_Window] = deque()
 
-    def _read_ahead(self, groups: list[list[int]]) -> Iterator[list[Rows]]:
-        """The pieces of each group, while threads read those of the next."""
-        waiting: deque[list[Future[Rows]]] = deque()
+        def reading() -> Iterator[list[Callable[[], None]]]:
+            for which, pieces in windows:
+                waiting.append(self._window(number, which, pieces))
+                yield waiting[-1].jobs
+
+        num_pieces = sum(len(pieces) for _, pieces in windows)
+        for _ in self._run_ahead(reading(), num_pieces / max(len(windows), 1)):
+            yield waiting.popleft().rows()
+
+    def _window(self, number: int, which: int, pieces: list[int]) -> "_Window":
+        nums = self._counts[pieces]
+        num = int(nums.sum())
+        if self._seed is None:
+            places = np.arange(num)
+        else:
+            places = np.random.default_rng([*self._seed, number, which]).permutation(num)
+        reads = [lambda piece=piece: self._read(piece) for piece in pieces]
+        return _Window(num, reads, np.split(places, np.cumsum(nums)[:-1]))
+
+    def _run_ahead(
+        self, groups: Iterable[Sequence[Callable[[], Any]]], jobs_a_group: float
+    ) -> Iterator[list[Any]]:
+        """What the jobs of each group return, while threads do those of the next."""
+        waiting: deque[list[Future[Any]]] = deque()
         pool = ThreadPoolExecutor(self.threads, thread_name_prefix="scalemix-rows")
-        # Groups of one small piece would leave threads idle.
-        ahead = 1 if not groups else max(1, -(-self.threads * len(groups) // sum(map(len, groups))))
+        # Groups of few jobs would leave threads idle.
+        ahead = max(1, math.ceil(self.threads / max(jobs_a_group, 1)))
         try:
             for group in groups:
-                waiting.append([pool.submit(self._read, which) for which in group])
+                waiting.append([pool.submit(job) for job in group])
                 if len(waiting) > ahead:
                     yield [future.result() for future in waiting.popleft()]
             while waiting:
@@ -273,17 +305,27 @@ def _joined(parts: Sequence[Rows]) -> Rows:
     return jax.tree.map(lambda *arrays: np.concatenate(arrays), *parts)
 
 
-def _scattered(pieces: list[Rows], places: np.ndarray) -> Rows:
-    """The rows of all pieces, each at its place. Pieces are let go as soon as they are copied."""
+class _Window:
+    """Rows of several pieces, each of which is read and put into its places by a job of its own."""
 
-    def place_for(leaf: np.ndarray) -> np.ndarray:
-        return np.empty((len(places), *leaf.shape[1:]), leaf.dtype)
+    def __init__(self, num: int, reads: Sequence[Callable[[], Rows]], places: Sequence[np.ndarray]):
+        self.jobs: list[Callable[[], None]] = [
+            functools.partial(self._place, read, where)
+            for read, where in zip(reads, places, strict=True)
+        ]
+        self._num, self._rows, self._lock = num, None, threading.Lock()
 
-    rows, start = jax.tree.map(place_for, pieces[0]), 0
-    while pieces:
-        piece = pieces.pop(0)
-        stop = start + len(piece[1])
-        for whole, part in zip(jax.tree.leaves(rows), jax.tree.leaves(piece), strict=True):
-            whole[places[start:stop]] = part
-        start = stop
-    return rows
+    def rows(self) -> Rows:
+        """All rows, once every job is done."""
+        assert self._rows is not None
+        return self._rows
+
+    def _place(self, read: Callable[[], Rows], where: np.ndarray) -> None:
+        piece = read()
+        with self._lock:
+            if self._rows is None:
+                self._rows = jax.tree.map(
+                    lambda leaf: empty((self._num, *leaf.shape[1:]), leaf.dtype), piece
+                )
+        for whole, part in zip(jax.tree.leaves(self._rows), jax.tree.leaves(piece), strict=True):
+            whole[where] = part

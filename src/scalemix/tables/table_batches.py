@@ -1,6 +1,7 @@
 """Batches of a table that is larger than memory, encoded as its columns were learned."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -53,9 +54,9 @@ class TableBatches:
         """The batches of a pass, from one of them on."""
         return map(self._expanded, self._disk.epoch(number, first))
 
-    def in_order(self) -> Iterator[Rows]:
-        """All rows once, as they lie on disk."""
-        return map(self._expanded, self._disk.in_order())
+    def in_order(self, each: Callable[[int, Rows], Any]) -> Iterator[Any]:
+        """What `each` makes of all rows, as they lie on disk."""
+        return self._disk.in_order(lambda number, rows: each(number, self._expanded(rows)))
 
     def _read(self, part: SomeRows) -> Rows:
         table = self._tables.table(part, self._names)

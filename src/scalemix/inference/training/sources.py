@@ -1,6 +1,7 @@
 """Where the batches of training come from: rows in memory, or a stream."""
 
 import abc
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -15,6 +16,9 @@ from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.training import programs
 from scalemix.inference.training.engine import Schedule
+
+# Chunks that are prepared while the device works on one.
+AHEAD = 2
 
 
 class Chosen(NamedTuple):
@@ -129,7 +133,7 @@ class InMemory(Source):
 class Streamed(Source):
     """One stream of batches, which all models read.
 
-    While the device works on a chunk, a thread prepares the next one, if the loader can stand it.
+    While the device works on a chunk, threads prepare the next ones, if the loader can stand it.
     """
 
     num_rows: np.ndarray
@@ -148,36 +152,54 @@ class Streamed(Source):
         first = stream.first
         self.first = [np.asarray(stream.num_rows), *jax.tree.leaves(first)]
         self.kept: tuple[int, Data, Chosen] | None = None
-        self.coming: tuple[int, Future[tuple[Data, Chosen]]] | None = None
-        self.thread: ThreadPoolExecutor | None = None
+        self.coming: deque[tuple[int, Future[Future[tuple[Data, Chosen]]]]] = deque()
+        self.threads: tuple[ThreadPoolExecutor, ThreadPoolExecutor] | None = None
         if stream.epochs is not None:
-            self.thread = ThreadPoolExecutor(1, "scalemix-chunks")
+            # One pulls batches from the loader, in their order. Others make numbers of them.
+            self.threads = (
+                ThreadPoolExecutor(1, "scalemix-batches"),
+                ThreadPoolExecutor(AHEAD, "scalemix-chunks"),
+            )
 
     def batches(self, start: int) -> Chosen:
         if self.kept is None or self.kept[0] != start:
             self.kept = start, *self._take(start)
-            after = start + self.schedule.chunk_steps
-            if self.thread is not None and after < self.schedule.num_steps:
-                self.coming = after, self.thread.submit(self._read, after)
+            self._read_ahead(start + self.schedule.chunk_steps)
         return self.kept[2]
 
     def _take(self, start: int) -> tuple[Data, Chosen]:
         """A chunk: the one that was read ahead, or, after a jump, another."""
-        coming, self.coming = self.coming, None
-        if coming is not None and coming[0] == start:
-            return coming[1].result()
-        if coming is not None:
+        if self.coming and self.coming[0][0] == start:
+            return self.coming.popleft()[1].result().result()
+        while self.coming:
             # One reader at a time; what it has met on its way is no concern of this chunk.
-            coming[1].exception()
-        return self._read(start)
+            self.coming.popleft()[1].exception()
+        return self._make(start, self._pull(start))
 
-    def _read(self, start: int) -> tuple[Data, Chosen]:
-        """A chunk on the host, and on its way to the devices."""
+    def _read_ahead(self, start: int) -> None:
+        """Have the chunk that begins with this step, and some after it, prepared."""
+        if self.threads is None:
+            return
+        puller, makers = self.threads
+
+        def read(start: int) -> Future[tuple[Data, Chosen]]:
+            return makers.submit(self._make, start, self._pull(start))
+
+        steps = self.schedule.chunk_steps
+        for begin in range(start + len(self.coming) * steps, start + AHEAD * steps, steps):
+            if begin < self.schedule.num_steps:
+                self.coming.append((begin, puller.submit(read, begin)))
+
+    def _pull(self, start: int) -> list[Any]:
         # The last chunk may be shorter, and a stream that can be read once has no more.
         count = min(self.schedule.chunk_steps, self.schedule.num_steps - start)
-        data = self.stream.take(start, count)
-        fill = np.arange(self.schedule.chunk_steps) % count
-        data = take_rows(data, fill) if len(fill) > count else data
+        return self.stream.pull(start, count)
+
+    def _make(self, start: int, items: list[Any]) -> tuple[Data, Chosen]:
+        """A chunk on the host, and on its way to the devices."""
+        data = self.stream.as_seen(start, items)
+        fill = np.arange(self.schedule.chunk_steps) % len(items)
+        data = take_rows(data, fill) if len(fill) > len(items) else data
         stacked, sets = jax.tree.map(lambda a: a[None], data), np.zeros(self.layout.num, int)
         return data, Chosen(*self.layout.place_sets(stacked, sets, 2), None)
 
