@@ -8,16 +8,23 @@ model-step, and the share of the rate of a batched product of the same sizes. It
 after `BUDGET` seconds and the point at hand. `tiny` in place of `one` tries the same out at small
 sizes, and writes nothing.
 
-Both write benchmarks/results/scaling.json as they go. `python benchmarks/scaling_page.py` puts what
+`python benchmarks/scaling.py profile`: what the kernels of a step do on a GPU, and how long it has
+nothing to do, at some points of these lines.
+
+All write benchmarks/results/scaling.json as they go. `python benchmarks/scaling_page.py` puts what
 is there into docs/scaling.md.
 """
 
 import functools
+import gzip
 import json
 import os
 import statistics
 import sys
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 # Read when JAX starts. Other kinds of devices do not mind.
@@ -220,10 +227,75 @@ def over_host_devices() -> None:
         print(devices, {name: round(value, 3) for name, value in values.items()})
 
 
+# Points at which less than 40% of the product's rate was measured, and their neighbours.
+PROFILED = [
+    ("em", Point(4, 10_000, 50)), ("em", Point(64, 10_000, 50)), ("em", Point(256, 10_000, 50)),
+    ("noise", Point(1, 10_000, 50)), ("noise", Point(16, 10_000, 50)),
+    ("noise", Point(64, 10_000, 50)), ("noise", Point(16, 10_000, 128)),
+    ("noise", Point(16, 10_000, 512)),
+]  # fmt: skip
+# What a kernel does, by what its name contains; the first that fits counts.
+KERNELS = {"products": ("gemm", "dot", "cublas"), "transposes": ("transpose",), "sums": ("reduce",)}
+
+
+def kind_of_kernel(name: str) -> str:
+    """What the kernel of this name does."""
+    fits = (kind for kind, words in KERNELS.items() if any(word in name for word in words))
+    return next(fits, "the rest")
+
+
+def kernels(run: Callable[[], object]) -> list[tuple[str, float]]:
+    """The names and microseconds of all kernels that a GPU runs meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            jax.block_until_ready(run())
+        (file,) = Path(folder).rglob("*.trace.json.gz")
+        events = json.loads(gzip.decompress(file.read_bytes()))["traceEvents"]
+    names = {
+        (event["name"], event["pid"], event.get("tid", 0)): event["args"]["name"]
+        for event in events
+        if event.get("name") in ("process_name", "thread_name")
+    }
+    return [
+        (event["name"], event["dur"])
+        for event in events
+        if event.get("ph") == "X"
+        and "GPU" in names.get(("process_name", event["pid"], 0), "")
+        and "Stream" in names.get(("thread_name", event["pid"], event["tid"]), "")
+    ]
+
+
+def profile() -> None:
+    """Microseconds of a step of all members at each point, by what they go to."""
+    points = []
+    for engine, point in PROFILED:
+        method, model = build(point.width, engine)
+        program, state = prepare(method, [model] * point.members, *table(point.rows), CHUNK)
+
+        def run(program: Any = program, state: Any = state) -> object:
+            return program.run(state, 0, CHUNK)[0]
+
+        run()
+        seconds = statistics.median(clock(run) for _ in range(5))
+        met = kernels(run)
+        spent = dict.fromkeys((*KERNELS, "the rest"), 0.0)
+        for name, microseconds in met:
+            spent[kind_of_kernel(name)] += microseconds / CHUNK
+        points.append(
+            {
+                "engine": engine, **point._asdict(), "us_a_step": seconds / CHUNK * 1e6,
+                "kernels_a_step": len(met) / CHUNK, "us": spent,
+            }
+        )  # fmt: skip
+        write("profile", {"points": points})
+        print(points[-1], flush=True)
+
+
 def main() -> None:
     """The part that the command line names."""
     parts = {
         "members": over_host_devices,
+        "profile": profile,
         "one": lambda: one_device(LINES, "one device"),
         "tiny": lambda: one_device(TINY, None),
     }
