@@ -78,13 +78,13 @@ def test_times_that_go_on_have_a_concordance_and_a_baseline():
     likelihood = sx.likelihoods.RightCensored(sx.likelihoods.Weibull())
     predictive = untrained(likelihood).predict(np.linspace(-1, 1, 5)[:, None])
     y = np.array([1.0, 2.0, -3.0, 0.5, 4.0])
-    found = evaluate(predictive, y, classes=False, key=KEY, trained_on=y)
-    assert found["concordance"] == sx.metrics.concordance(y, predictive.mean)
+    figures = evaluate(predictive, y, classes=False, key=KEY, trained_on=y)
+    assert figures["concordance"] == sx.metrics.concordance(y, predictive.mean)
     ended = scipy.stats.CensoredData(uncensored=y[y > 0], right=-y[y < 0])
     best = scipy.stats.weibull_min(*scipy.stats.weibull_min.fit(ended, floc=0))
     expected = np.where(y > 0, best.logpdf(np.abs(y)), best.logsf(np.abs(y))).mean()
-    assert found["baseline_log_likelihood"] == pytest.approx(expected, abs=1e-4)
-    assert found.keys() <= MEASURES.keys()
+    assert figures["baseline_log_likelihood"] == pytest.approx(expected, abs=1e-4)
+    assert figures.keys() <= MEASURES.keys()
     assert "baseline_log_likelihood" not in evaluate(predictive, y, classes=False, key=KEY)
 
 
