@@ -56,14 +56,14 @@ def read(folder: Path) -> dict[str, dict[str, np.ndarray]]:
 
 
 @pytest.fixture(scope="module")
-def compiled(folder) -> list[tuple[str, int, str]]:
+def programs(folder) -> list[tuple[str, int, str]]:
     """Name, number of devices and text of each program."""
-    programs = []
+    texts = []
     for path in folder.glob("*after_optimizations.txt"):
         text = path.read_text()
         devices = re.search(r"num_partitions=(\d+)", text)
-        programs.append((path.name.split(".")[1], int(devices[1]) if devices else 1, text))
-    return programs
+        texts.append((path.name.split(".")[1], int(devices[1]) if devices else 1, text))
+    return texts
 
 
 @pytest.mark.parametrize("devices", ["2", "4", "2x2", "resumed"])
@@ -98,17 +98,17 @@ def test_whatever_can_be_fitted_is_the_same_on_any_number_of_devices(tmp_path):
     assert b"Training of model 2 diverged at step" in results["other 4"]["told"].tobytes()
 
 
-def test_nothing_is_sent_along_members(compiled):
-    alone = [(name, text) for name, devices, text in compiled if devices in ALONG_MEMBERS]
+def test_nothing_is_sent_along_members(programs):
+    alone = [(name, text) for name, devices, text in programs if devices in ALONG_MEMBERS]
     assert {"jit_run_chunk", "jit__run_chunk", "jit_mean_log_probs"} <= {name for name, _ in alone}
     assert not [name for name, text in alone if COLLECTIVE.search(text)]
     # The rows of a batch have sums in common.
-    (shared,) = [t for name, devices, t in compiled if (name, devices) == ("jit_run_chunk", 4)]
+    (shared,) = [t for name, devices, t in programs if (name, devices) == ("jit_run_chunk", 4)]
     assert "all-reduce" in shared
 
 
-def test_one_device_of_a_mesh_runs_the_program_that_there_is_without_one(compiled):
-    assert len([1 for name, num, _ in compiled if (name, num) == ("jit_run_chunk", 1)]) == 1
+def test_one_device_of_a_mesh_runs_the_program_that_there_is_without_one(programs):
+    assert len([1 for name, num, _ in programs if (name, num) == ("jit_run_chunk", 1)]) == 1
 
 
 def test_each_device_has_the_data_sets_that_its_members_read(results):

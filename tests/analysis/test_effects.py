@@ -136,7 +136,7 @@ def test_what_one_row_decides_does_not_come_first():
     plt.close("all")
 
 
-class Told:
+class RemarkingClassifier:
     """An estimator of two classes that has remarks on every row, as those of tables may have."""
 
     classes_ = np.array(["no", "yes"])
@@ -155,36 +155,36 @@ class Told:
 
 
 def test_labels_are_those_of_the_classes():
-    told = Told()
+    classifier = RemarkingClassifier()
     labels = np.where(X[:, 0] > 0, "yes", "no")
     numbers = (X[:, 0] > 0).astype(int)
     # The rows themselves are remarked on, once.
     with pytest.warns(UserWarning, match="^40 rows are odd") as remarks:
-        importance = permutation_importance(told, X, labels, num_shuffles=2, key=KEY)
+        importance = permutation_importance(classifier, X, labels, num_shuffles=2, key=KEY)
     assert len(remarks) == 2
-    same = permutation_importance(told.posterior, X, numbers, num_shuffles=2, key=KEY)
+    same = permutation_importance(classifier.posterior, X, numbers, num_shuffles=2, key=KEY)
     np.testing.assert_array_equal(importance.loss, same.loss)
     assert importance.measure == "Brier score"
     with pytest.raises(ValueError, match=r"none of the model's classes: 'maybe'.* are 'no', 'yes'"):
-        permutation_importance(told, X, np.where(X[:, 0] > 0, "yes", "maybe"), key=KEY)
+        permutation_importance(classifier, X, np.where(X[:, 0] > 0, "yes", "maybe"), key=KEY)
 
 
 @pytest.mark.filterwarnings("error")
 def test_rows_of_a_grid_are_not_remarked_on_and_outputs_have_names():
-    told = Told()
-    yes = effect(told, X, "a", output="yes", num_values=3)
-    np.testing.assert_array_equal(yes.mean, effect(told, X, 0, output=1, num_values=3).mean)
+    classifier = RemarkingClassifier()
+    yes = effect(classifier, X, "a", output="yes", num_values=3)
+    np.testing.assert_array_equal(yes.mean, effect(classifier, X, 0, output=1, num_values=3).mean)
     assert yes.names == ("a",)
     no_such = "no output 'X': output may be 0 to 1, or one of the classes 'no', 'yes'"
     with pytest.raises(ValueError, match=no_such):
-        effect(told, X, 0, output="X")
+        effect(classifier, X, 0, output="X")
     with pytest.raises(ValueError, match="no output 2"):
-        effect(told.posterior, X, 0, output=2)
+        effect(classifier.posterior, X, 0, output=2)
     with pytest.raises(ValueError, match="2 classes or targets: say which"):
-        effect(told, X, 0)
-    pair = strongest_pair(told, X, output="yes", num_values=3)
+        effect(classifier, X, 0)
+    pair = strongest_pair(classifier, X, output="yes", num_values=3)
     assert set(pair.columns) <= {"a", "b", "c"}
-    assert effect(told, X, pair, output="yes", num_values=3).names == pair.columns
+    assert effect(classifier, X, pair, output="yes", num_values=3).names == pair.columns
 
 
 def test_of_one_output_there_is_nothing_to_choose(known):

@@ -135,7 +135,7 @@ MEASURES = {
 }
 
 
-def evaluate(
+def find_figures(
     predictive: Predictive, y: Any, *, classes: bool, key: PRNGKeyArray, trained_on: Any = None
 ) -> dict[str, float]:
     """The figures of `MEASURES` that suit the target, by name.
@@ -177,7 +177,7 @@ def evaluate(
     return _finite(figures)
 
 
-def evaluate_each(
+def find_figures_by_target(
     predictive: Predictive, y: Any, *, key: PRNGKeyArray | None = None
 ) -> list[dict[str, float]]:
     """The figures of each target by itself where there are several; none where there is one.

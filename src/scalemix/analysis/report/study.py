@@ -16,7 +16,7 @@ from scalemix.analysis.baselines import (
 )
 from scalemix.analysis.column_relevance import column_relevance
 from scalemix.analysis.effects import Importance, permutation_importance
-from scalemix.analysis.evaluation import PROBABILITY, evaluate_each
+from scalemix.analysis.evaluation import PROBABILITY, find_figures_by_target
 from scalemix.analysis.learning_curve import LEAST_ROWS, Curve, learning_curves
 from scalemix.analysis.report.story import ReportedFit, Story
 from scalemix.likelihoods import Likelihood
@@ -78,7 +78,7 @@ class Study:
     @cached_property
     def by_target(self) -> list[dict[str, float]]:
         """The figures of the last fit for each of several targets; none for one target."""
-        return evaluate_each(self.predictives[-1], self.test[1])
+        return find_figures_by_target(self.predictives[-1], self.test[1])
 
     @property
     def output(self) -> int | None:
