@@ -42,20 +42,20 @@ def cut(cifar: str, folder: Path) -> None:
     images = read_images(cifar, "train", COMPARED)
     results, networks = [], []
     for file in sorted(folder.glob("*.json")):
-        found = {"name": file.stem, **json.loads(file.read_text())}
-        plain = found["temperature"] is None
-        network = load(file.with_suffix(".eqx"), found["depth"], masks=not plain)
+        result = {"name": file.stem, **json.loads(file.read_text())}
+        plain = result["temperature"] is None
+        network = load(file.with_suffix(".eqx"), result["depth"], masks=not plain)
         if plain:
-            small, found["notes"] = network, []
+            small, result["notes"] = network, []
         else:
-            small, found["notes"] = without_zeros(network, images.x[0])
+            small, result["notes"] = without_zeros(network, images.x[0])
         wanted, given = (jax.vmap(each)(jnp.asarray(images.x)) for each in (network, small))
         np.testing.assert_allclose(given, wanted, rtol=0, atol=1e-3)
-        results.append(found | size(small, images.x[0]))
+        results.append(result | size(small, images.x[0]))
         networks.append(small)
         print(file.stem, results[-1], flush=True)
-    for found, least in zip(results, microseconds(networks, images.x), strict=True):
-        found["microseconds"] = least
+    for result, least in zip(results, microseconds(networks, images.x), strict=True):
+        result["microseconds"] = least
     FILE.write_text(json.dumps({"parts": results}, indent=1) + "\n")
 
 

@@ -188,7 +188,7 @@ def run(cifar: str, folder: Path, depth: int, parts: list[str], course: Course) 
         begin = time.perf_counter()
         name, _, temperature = part.rpartition(":")
         name = name or "ard-add"
-        found: dict[str, Any] = {"depth": depth, "temperature": None, **machine()}
+        result: dict[str, Any] = {"depth": depth, "temperature": None, **machine()}
         if part == "plain":
             epochs = course.epochs + course.refit_epochs
             small = train_plainly(network, data.train, epochs, course.rate, course)
@@ -199,7 +199,7 @@ def run(cifar: str, folder: Path, depth: int, parts: list[str], course: Course) 
             post = select(models[name], data.train, float(temperature), course)
             whole = post.model.network.wrapped_network
             on = channels_on(post)
-            found |= {
+            result |= {
                 "structure": name, "temperature": float(temperature),
                 "left": [int(mask.sum()) for mask in on],
                 "whole": data.scores(whole), "masked": data.scores(masked(whole, on)),
@@ -207,8 +207,8 @@ def run(cifar: str, folder: Path, depth: int, parts: list[str], course: Course) 
             small = train_plainly(
                 masked(whole, on), data.train, course.refit_epochs, course.refit_rate, course
             )
-        found |= {"refit": data.scores(small), "seconds": round(time.perf_counter() - begin, 1)}
-        keep(folder, f"{depth}-{part.replace(':', '-')}", found, small, course)
+        result |= {"refit": data.scores(small), "seconds": round(time.perf_counter() - begin, 1)}
+        keep(folder, f"{depth}-{part.replace(':', '-')}", result, small, course)
 
 
 def channels_on(post: sx.Posterior) -> list[np.ndarray]:
@@ -237,20 +237,20 @@ def thin(
     kept = set(order[-num:])
     on = [mask if i in kept else np.zeros_like(mask) for i, mask in enumerate(masks)]
     small = masked(network, on)
-    found = {
+    result = {
         "depth": depth, "temperature": float(cold), "blocks_by": float(hot), **machine(),
         "left": [int(mask.sum()) for mask in on], "masked": data.scores(small),
     }  # fmt: skip
     small = train_plainly(small, data.train, course.refit_epochs, course.refit_rate, course)
-    found |= {"refit": data.scores(small), "seconds": round(time.perf_counter() - begin, 1)}
-    keep(folder, f"{depth}-{cold}-{num}", found, small, course)
+    result |= {"refit": data.scores(small), "seconds": round(time.perf_counter() - begin, 1)}
+    keep(folder, f"{depth}-{cold}-{num}", result, small, course)
 
 
-def keep(folder: Path, name: str, found: dict[str, Any], network: ResNet, course: Course) -> None:
+def keep(folder: Path, name: str, result: dict[str, Any], network: ResNet, course: Course) -> None:
     """Write the numbers and the network of one part."""
-    found = found | {"course": dataclasses.asdict(course)}
-    print(json.dumps(found), flush=True)
-    (folder / f"{name}.json").write_text(json.dumps(found))
+    result = result | {"course": dataclasses.asdict(course)}
+    print(json.dumps(result), flush=True)
+    (folder / f"{name}.json").write_text(json.dumps(result))
     eqx.tree_serialise_leaves(folder / f"{name}.eqx", network)
 
 

@@ -75,11 +75,11 @@ def main() -> None:
     results = {**machine(), "settings": SETTINGS, "sets": {}}
     rows = []
     for name in SETS:
-        found = results["sets"][name] = measure(name, peer)
-        ours, mapie = found["scalemix"], found["mapie"]
+        figures = results["sets"][name] = measure(name, peer)
+        ours, mapie = figures["scalemix"], figures["mapie"]
         rows += [
             (f"{name}: 90% intervals cover", f"{ours['coverage']:.1%}", "89% to 91%"),
-            (f"{name}: the posterior's own cover", f"{found['posterior']['coverage']:.1%}", ""),
+            (f"{name}: the posterior's own cover", f"{figures['posterior']['coverage']:.1%}", ""),
             (
                 f"{name}: width, times MAPIE's with absolute errors",
                 f"{ours['width'] / mapie['absolute']['width']:.2f}",

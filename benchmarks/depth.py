@@ -127,18 +127,18 @@ def write(part: str, fits: list[dict]) -> None:
 
 def compare(fits: list[dict], fixed: list[dict], blocks: int) -> dict[str, np.ndarray]:
     """Each fit to a target of so many blocks, beside the networks of fixed depth."""
-    found: dict[str, list] = {"rmse": [], "left": [], "best": [], "ratio": [], "typical": []}
+    scores: dict[str, list] = {"rmse": [], "left": [], "best": [], "ratio": [], "typical": []}
     for fit in fits:
         if fit["planted"] != blocks:
             continue
         same = [f for f in fixed if (f["planted"], f["seed"]) == (blocks, fit["seed"])]
         best = min(same, key=lambda f: f["rmse"])
-        found["rmse"].append(fit["rmse"])
-        found["left"].append(fit["left"])
-        found["best"].append(best["blocks"])
-        found["ratio"].append(fit["rmse"] / best["rmse"])
-        found["typical"].append(fit["rmse"] / np.median([f["rmse"] for f in same]))
-    return {name: np.array(values) for name, values in found.items()}
+        scores["rmse"].append(fit["rmse"])
+        scores["left"].append(fit["left"])
+        scores["best"].append(best["blocks"])
+        scores["ratio"].append(fit["rmse"] / best["rmse"])
+        scores["typical"].append(fit["rmse"] / np.median([f["rmse"] for f in same]))
+    return {name: np.array(values) for name, values in scores.items()}
 
 
 def tabulate(parts: dict) -> None:
@@ -149,16 +149,17 @@ def tabulate(parts: dict) -> None:
     compared: dict[str, list[dict]] = {name: parts[f"{name}-20"] for name in STRUCTURES}
     for name, fits in (compared | {"k blocks": right}).items():
         for blocks in BLOCKS:
-            found = compare(fits, fixed, blocks)
-            close, small = found["ratio"] <= 1.1, found["left"] <= found["best"] + 1
+            scores = compare(fits, fixed, blocks)
+            left = scores["left"]
+            close, small = scores["ratio"] <= 1.1, left <= scores["best"] + 1
             rows.append(
                 (
                     f"{name}, k = {blocks}",
-                    f"{np.median(found['rmse']):.3f}",
-                    f"{np.median(found['typical']):.2f}",
-                    f"{np.median(found['ratio']):.2f}",
-                    f"{found['left'].mean():.1f} ({found['left'].min()} to {found['left'].max()})",
-                    f"{found['best'].mean():.1f}",
+                    f"{np.median(scores['rmse']):.3f}",
+                    f"{np.median(scores['typical']):.2f}",
+                    f"{np.median(scores['ratio']):.2f}",
+                    f"{left.mean():.1f} ({left.min()} to {left.max()})",
+                    f"{scores['best'].mean():.1f}",
                     f"{close.sum()}",
                     f"{small.sum()}",
                     f"{(close & small).sum()} of {len(close)}",
@@ -179,9 +180,9 @@ def draw(parts: dict) -> None:
         above, below = column
         offered = sorted(int(p.rsplit("-", 1)[1]) for p in parts if p.rsplit("-", 1)[0] == name)
         for place, blocks in enumerate(BLOCKS):
-            found = [compare(parts[f"{name}-{n}"], parts["fixed"], blocks) for n in offered]
-            _points(above, offered, [f["typical"] for f in found], place, f"k = {blocks}")
-            _points(below, offered, [f["left"] for f in found], place, f"k = {blocks}")
+            comparisons = [compare(parts[f"{name}-{n}"], parts["fixed"], blocks) for n in offered]
+            _points(above, offered, [f["typical"] for f in comparisons], place, f"k = {blocks}")
+            _points(below, offered, [f["left"] for f in comparisons], place, f"k = {blocks}")
         above.axhline(1.0, color="0.6", lw=0.8)
         above.set_title(structure.__name__, loc="left")
         below.set_xlabel("residual layers offered")

@@ -33,12 +33,12 @@ def candidates(in_size: int, key) -> list[Candidate]:
     """A model and a method for each setting."""
     network = sx.networks.ResNet(in_size, 2, 50, 2, key=key)
     method = sx.VariationalEM(steps=15_000, batch_size=64, chunk_steps=1000)
-    found = []
+    pairs = []
     for s in SETTINGS:
         noise = sx.likelihoods.StudentT(s["dof"], floor=s["floor"], per_input=True)
         model = sx.Model(network, sx.ARD(sx.InverseGamma(3.0, 3.0)), noise)
-        found.append(Candidate(model, dataclasses.replace(method, temperature=s["temperature"])))
-    return found
+        pairs.append(Candidate(model, dataclasses.replace(method, temperature=s["temperature"])))
+    return pairs
 
 
 def measure(name: str) -> list[dict]:

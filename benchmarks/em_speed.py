@@ -107,11 +107,11 @@ def main() -> None:
         "yacht_two_draws": yacht_benchmark(2),
         "batched_product_gflops": product_rate((20, 320, 50), (20, 50, 50), 200),
     }
-    found = {device: figures(results) for device, results in runs.items()}
+    by_device = {device: figures(results) for device, results in runs.items()}
     head = ("", *(f"{device} ({runs[device]['machine']})" for device in runs), "wanted")
     rows = [
-        (what, *(found[device][what] for device in runs), WANTED.get(what, ""))
-        for what in next(iter(found.values()))
+        (what, *(by_device[device][what] for device in runs), WANTED.get(what, ""))
+        for what in next(iter(by_device.values()))
     ]
     for what, *rest in (head, *rows):
         print(f"{what:52}" + "".join(f"{cell:>32}" for cell in rest))

@@ -22,12 +22,12 @@ WAYS = {"equal": ((8_000, 10_000), 1.0), "short trials": ((14_000, 17_000), 0.3)
 def inner_splits(name: str, num: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training rows of the standard splits, a tenth of them set apart."""
     data = sx.data.load(name)
-    found = []
+    pairs = []
     for i, (train, _) in enumerate(sx.data.splits(len(data.y))[:num]):
         order = np.random.default_rng(1000 + i).permutation(train)
         tenth = len(train) // 10
-        found.append((order[tenth:], order[:tenth]))
-    return found
+        pairs.append((order[tenth:], order[:tenth]))
+    return pairs
 
 
 def measure(name: str, way: str) -> list[dict[str, float]]:

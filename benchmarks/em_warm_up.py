@@ -55,14 +55,14 @@ def held_out(name: str, structure: str, share: float) -> list[float]:
 
 def main() -> None:
     """Measure and write."""
-    found = {
+    scores = {
         name: {
             structure: {str(share): held_out(name, structure, share) for share in SHARES}
             for structure in structures
         }
         for name, structures in SETS.items()
     }
-    results = {**machine(), "held_out_log_likelihood": found}
+    results = {**machine(), "held_out_log_likelihood": scores}
     (RESULTS / "em_warm_up.json").write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -57,13 +57,13 @@ def measure(name: str) -> dict:
     for part in ("hole", "end"):
         # The random fit left these out too, and has seen others like them.
         rows = np.flatnonzero(cuts[part] & cuts["random"])
-        found = {}
+        by_fit = {}
         for fit in (part, "random"):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", sx.RangeWarning)
                 predictive = models[fit].predict_dist(x[rows])
             lower, upper = predictive.interval(0.9)
-            found[fit] = {
+            by_fit[fit] = {
                 "epistemic": float(predictive.epistemic.mean()),
                 "width": float(np.mean(upper - lower)),
                 "coverage": float(np.mean((lower <= y[rows]) & (y[rows] <= upper))),
@@ -71,7 +71,7 @@ def measure(name: str) -> dict:
         outside = models[part].ranges_.outside(x[rows]).by_row
         spread = models[part].posterior_.predict(models[part]._encode(x[rows])).epistemic
         rank = float(spearmanr(outside, spread).statistic) if np.ptp(outside) else None
-        results[part] = {"unseen": found[part], "seen": found["random"], "rank_correlation": rank}
+        results[part] = {"unseen": by_fit[part], "seen": by_fit["random"], "rank_correlation": rank}
     return results
 
 
@@ -81,12 +81,12 @@ def main() -> None:
     results.update(machine(), settings=SETTINGS)
     FILE.write_text(json.dumps(results, indent=1) + "\n")
     rows = []
-    for name, found in results["sets"].items():
+    for name, result in results["sets"].items():
         for part in ("hole", "end"):
-            unseen, seen = found[part]["unseen"], found[part]["seen"]
-            rank = found[part]["rank_correlation"]
+            unseen, seen = result[part]["unseen"], result[part]["seen"]
+            rank = result[part]["rank_correlation"]
             rows.append((
-                f"{name}, {part} in {found['column']}",
+                f"{name}, {part} in {result['column']}",
                 f"{unseen['epistemic'] / seen['epistemic']:.2f}",
                 f"{unseen['width'] / seen['width']:.2f}",
                 f"{unseen['coverage']:.0%}",

@@ -57,7 +57,7 @@ def fit_ours(x, y, x_test, y_test, key) -> dict[str, float]:
 def compare(name: str, peers: Peers) -> dict[str, dict[str, list[float]]]:
     """Both packages' measures on each split of one set."""
     data = sx.data.load(name)
-    found = {who: {measure: [] for measure in MEASURES} for who in ("ours", "peer")}
+    scores = {who: {measure: [] for measure in MEASURES} for who in ("ours", "peer")}
     keys = jax.random.split(jax.random.key(1), NUM_SPLITS)
     splits = list(sx.data.splits(len(data.y)))[:NUM_SPLITS]
     for key, (train, test) in zip(keys, splits, strict=True):
@@ -65,8 +65,8 @@ def compare(name: str, peers: Peers) -> dict[str, dict[str, list[float]]]:
         for who, result in (("peer", peers.fit(PEER, *split)), ("ours", fit_ours(*split, key))):
             print(name, who, {k: round(v, 3) for k, v in result.items()}, flush=True)
             for measure in MEASURES:
-                found[who][measure].append(result[measure])
-    return found
+                scores[who][measure].append(result[measure])
+    return scores
 
 
 def main() -> None:
@@ -74,10 +74,10 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--peer-python", required=True, help="a Python that has the other package")
     peers = Peers(parser.parse_args().peer_python)
-    found = {name: compare(name, peers) for name in SETS}
+    by_set = {name: compare(name, peers) for name in SETS}
     peers.close()
     rows = []
-    for name, results in found.items():
+    for name, results in by_set.items():
         ours, theirs = (
             {measure: float(np.mean(values)) for measure, values in results[who].items()}
             for who in ("ours", "peer")
@@ -98,7 +98,7 @@ def main() -> None:
             (f"{name}: share of the peer's time", f"{share:.2f}", "at most 0.50"),
         ]
     results = {**machine(), "peer": f"{PEER} 1.0.2", "method": repr(METHOD)}
-    publish("mcmc_peer", rows, results | {"splits": found})
+    publish("mcmc_peer", rows, results | {"splits": by_set})
 
 
 if __name__ == "__main__":

@@ -90,14 +90,14 @@ def measure_all() -> None:
     FILE.write_text(json.dumps(results, indent=1) + "\n")
 
 
-def measured_table(name: str, found: dict) -> list[tuple[str, ...]]:
+def measured_table(name: str, results: dict) -> list[tuple[str, ...]]:
     """The first seed's networks: what they have, what they cost."""
     whole = NETWORKS[name].count(
         {site: np.ones(size, bool) for site, size in NETWORKS[name].num_rows.items()}
     )
     rows = []
-    for which, numbers in found["measured"].items():
-        fits = [f for f in found["fits"] if f"{f['temperature']:g}" == which and f["seed"] == 0]
+    for which, numbers in results["measured"].items():
+        fits = [f for f in results["fits"] if f"{f['temperature']:g}" == which and f["seed"] == 0]
         shape, work = (
             (fits[0]["shape"], fits[0]["multiply_adds"])
             if fits
@@ -115,8 +115,8 @@ def measured_table(name: str, found: dict) -> list[tuple[str, ...]]:
 def teachers_table(results: dict) -> list[tuple[str, ...]]:
     """What the teachers of the refit err by."""
     rows = []
-    for name, found in results["networks"].items():
-        each, together = found["teachers"]["each"], found["teachers"]["together"]
+    for name, of_network in results["networks"].items():
+        each, together = of_network["teachers"]["each"], of_network["teachers"]["together"]
         rows.append((name, f"{min(each):.2f} to {max(each):.2f}", f"{together:.2f}"))
     return rows
 
@@ -126,10 +126,10 @@ def write_page() -> None:
     results = json.loads(FILE.read_text())
     page = DOCS / "compression.md"
     text = page.read_text()
-    for name, found in results["networks"].items():
+    for name, of_network in results["networks"].items():
         head = ("temperature", "units", "parameters", "multiply-adds", "microseconds an image")
-        text = _between(text, name, HEAD, results_table(name, found))
-        text = _between(text, f"{name}, measured", head, measured_table(name, found))
+        text = _between(text, name, HEAD, results_table(name, of_network))
+        text = _between(text, f"{name}, measured", head, measured_table(name, of_network))
     head = ("teachers", "error % of each", "of their mean")
     page.write_text(_between(text, "teachers", head, teachers_table(results)))
     with tempfile.TemporaryDirectory() as folder:

@@ -185,8 +185,8 @@ def step_by_step(network, x, y, num_steps: int) -> tuple[Callable[[], float], in
 
 def memory(step: Callable[..., Any], *arguments: Any) -> int:
     """Bytes that the compiler sets aside for a step."""
-    found: Any = jax.jit(step).lower(*arguments).compile().memory_analysis()
-    return found.temp_size_in_bytes
+    analysis: Any = jax.jit(step).lower(*arguments).compile().memory_analysis()
+    return analysis.temp_size_in_bytes
 
 
 def ours(name: str, network, x, y, num_steps: int) -> tuple[Callable[[], float], int]:
@@ -229,27 +229,27 @@ def measure(name: str, repetitions: int) -> dict[str, Any]:
         for contender, (run, _) in contenders.items():
             seconds[contender].append(run())
     base, base_bytes = seconds["plain"], contenders["plain"][1]
-    found = {}
+    costs = {}
     for contender, (_, num_bytes) in contenders.items():
         # A ratio of neighbours in time: other work on the machine slows both alike.
         ratios = [a / b for a, b in zip(seconds[contender], base, strict=True)]
-        found[contender] = {
+        costs[contender] = {
             "ms": statistics.median(seconds[contender]) / case.steps * 1e3,
             "times_plain": statistics.median(ratios),
             "megabytes": num_bytes / 1e6,
             "times_memory": num_bytes / base_bytes,
         }
-    return found
+    return costs
 
 
-def rows_of(name: str, found: dict[str, Any]) -> list[tuple[str, str, str]]:
+def rows_of(name: str, costs: dict[str, Any]) -> list[tuple[str, str, str]]:
     """The lines of the table about one network."""
-    rows = [(f"{name}: plain, milliseconds a step", f"{found['plain']['ms']:.2f}", "")]
-    alone = f"{found['step by step']['times_plain']:.2f}"
+    rows = [(f"{name}: plain, milliseconds a step", f"{costs['plain']['ms']:.2f}", "")]
+    alone = f"{costs['step by step']['times_plain']:.2f}"
     rows.append((f"{name}: plain, step by step, times plain", alone, ""))
     for method in METHODS:
         most = 3.0 if method == "EM" else CASES[name].wanted
-        times, bytes_ = (f"{found[method][key]:.2f}" for key in ("times_plain", "times_memory"))
+        times, bytes_ = (f"{costs[method][key]:.2f}" for key in ("times_plain", "times_memory"))
         rows.append((f"{name}: {method}, times plain", times, f"at most {most}"))
         rows.append((f"{name}: {method}, times plain's memory", bytes_, "at most 2"))
     return rows

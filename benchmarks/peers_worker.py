@@ -39,8 +39,8 @@ def bde(x, y, x_test) -> tuple[np.ndarray, np.ndarray]:
 
 def ngboost(x, y, x_test) -> tuple[np.ndarray, np.ndarray]:
     """A normal distribution for each row."""
-    found = NGBRegressor(verbose=False, random_state=0).fit(x, y).pred_dist(x_test)
-    return found.params["loc"][None], found.params["scale"][None]
+    predicted = NGBRegressor(verbose=False, random_state=0).fit(x, y).pred_dist(x_test)
+    return predicted.params["loc"][None], predicted.params["scale"][None]
 
 
 def with_residuals(build):
@@ -103,5 +103,5 @@ def measure(peer: str, x, y, x_test, y_test) -> dict[str, float]:
 for line in sys.stdin:
     peer, path = line.rstrip("\n").split("\t")
     with np.load(path) as file:
-        found = measure(peer, *(file[name] for name in ("x", "y", "x_test", "y_test")))
-    print(json.dumps(found), flush=True)
+        result = measure(peer, *(file[name] for name in ("x", "y", "x_test", "y_test")))
+    print(json.dumps(result), flush=True)

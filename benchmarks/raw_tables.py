@@ -84,21 +84,21 @@ def measure(which: str, train: str, test: str) -> None:
         start = time.process_time()
         predicted = ours(x, y, x_test) if which == "fit" else peer(x, y, x_test, name)
         # The time of the processor, which other work on the machine does not lengthen.
-        found = scores(predicted, y_test) | {"cpu_seconds": time.process_time() - start}
+        result = scores(predicted, y_test) | {"cpu_seconds": time.process_time() - start}
         results = json.loads(FILE.read_text()) if FILE.exists() else {}
-        results.setdefault("adult", {})[name] = found
+        results.setdefault("adult", {})[name] = result
         FILE.write_text(json.dumps(results, indent=1) + "\n")
-        print(name, found, flush=True)
+        print(name, result, flush=True)
 
 
 def write_page() -> None:
     """The table of the page."""
     results = json.loads(FILE.read_text())["adult"]
     lines = ["| | log-loss | Brier | accuracy | processor seconds |", "|---|---|---|---|---|"]
-    for name, found in sorted(results.items(), key=lambda item: item[1]["log_loss"]):
+    for name, result in sorted(results.items(), key=lambda item: item[1]["log_loss"]):
         lines.append(
-            f"| {name} | {found['log_loss']:.4f} | {found['brier']:.4f} | {found['accuracy']:.4f} "
-            f"| {found['cpu_seconds']:.0f} |"
+            f"| {name} | {result['log_loss']:.4f} | {result['brier']:.4f} "
+            f"| {result['accuracy']:.4f} | {result['cpu_seconds']:.0f} |"
         )
     begin, end = "<!-- begin raw_tables -->", "<!-- end raw_tables -->"
     before, rest = PAGE.read_text().split(begin)

@@ -151,20 +151,20 @@ def copy_rate() -> float:
     )
 
 
-def write(part: str | None, found: dict[str, Any]) -> None:
+def write(part: str | None, content: dict[str, Any]) -> None:
     """Put this part of the results beside the others, those of other devices included."""
     if part is None:
         return
     results = json.loads(FILE.read_text()) if FILE.exists() else {}
     about = machine()
-    results.setdefault(part, {})[about["device"]] = {**about, **found}
+    results.setdefault(part, {})[about["device"]] = {**about, **content}
     FILE.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def one_device(lines: dict[str, list[Point]], part: str | None) -> None:
     """Each line of points by each engine, as far as the time goes."""
     begun = time.perf_counter()
-    found: dict[str, Any] = {"gb_a_second_from_host": copy_rate(), "points": [], "left_out": []}
+    content: dict[str, Any] = {"gb_a_second_from_host": copy_rate(), "points": [], "left_out": []}
     # The ends of the lines first: if the time runs out, what is missing lies between.
     longest = max(map(len, lines.values()))
     order = [
@@ -177,17 +177,17 @@ def one_device(lines: dict[str, list[Point]], part: str | None) -> None:
     for name, point in order:
         for engine in DRAWS:
             if time.perf_counter() - begun > BUDGET:
-                found["left_out"].append([name, engine, *point])
+                content["left_out"].append([name, engine, *point])
                 continue
             entry = {"line": name, "engine": engine, **point._asdict(), **measure(engine, point)}
-            found["points"].append(entry)
-            write(part, found)
+            content["points"].append(entry)
+            write(part, content)
             print(
                 f"{name:8} {engine:5} {point.members:5} {point.rows:9,} {point.width:5} "
                 f"{entry['us_a_model_step']:10.2f} us {entry['share']:6.0%}", flush=True,
             )  # fmt: skip
-    found["seconds"] = time.perf_counter() - begun
-    write(part, found)
+    content["seconds"] = time.perf_counter() - begun
+    write(part, content)
 
 
 def over_host_devices() -> None:
@@ -214,7 +214,7 @@ def over_host_devices() -> None:
             worked[devices].append(time.process_time() - before)
     work = {devices: statistics.median(values) for devices, values in worked.items()}
     wait = {devices: statistics.median(values) for devices, values in waited.items()}
-    found = {
+    figures = {
         str(devices): {
             "processor_us_a_model_step": work[devices] / (num * steps) * 1e6,
             "us_a_model_step": wait[devices] / (num * steps) * 1e6,
@@ -224,8 +224,8 @@ def over_host_devices() -> None:
         }
         for devices in runs
     }
-    write("members over host devices", {"members": num, "devices": found})
-    for devices, values in found.items():
+    write("members over host devices", {"members": num, "devices": figures})
+    for devices, values in figures.items():
         print(devices, {name: round(value, 3) for name, value in values.items()})
 
 

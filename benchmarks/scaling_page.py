@@ -18,11 +18,11 @@ def host_devices(results: dict[str, Any]) -> list[tuple[str, ...]]:
     (run,) = results["members over host devices"].values()
     return [
         (
-            devices, f"{found['processor_us_a_model_step']:.0f}",
-            f"{found['times_the_work_of_one']:.2f}", f"{found['times_as_fast_as_one']:.2f}",
-            f"{found['sent_along_members']}",
+            devices, f"{figures['processor_us_a_model_step']:.0f}",
+            f"{figures['times_the_work_of_one']:.2f}", f"{figures['times_as_fast_as_one']:.2f}",
+            f"{figures['sent_along_members']}",
         )
-        for devices, found in run["devices"].items()
+        for devices, figures in run["devices"].items()
     ]  # fmt: skip
 
 

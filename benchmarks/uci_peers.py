@@ -123,10 +123,10 @@ def main() -> None:
             done = results["fits"].setdefault(name, {}).setdefault(who, [])
             if len(done) > split or who not in (given.only or ALL):
                 continue
-            found = fit_ours(*rows, split) if who == "scalemix" else peers.fit(who, *rows)
-            done.append(found)
+            scores = fit_ours(*rows, split) if who == "scalemix" else peers.fit(who, *rows)
+            done.append(scores)
             FILE.write_text(json.dumps(results, indent=1) + "\n")
-            print(name, split, who, {k: round(v, 3) for k, v in found.items()}, flush=True)
+            print(name, split, who, {k: round(v, 3) for k, v in scores.items()}, flush=True)
         write_tables(results)
     peers.close()
 

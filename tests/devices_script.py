@@ -1,6 +1,6 @@
 """What `tests/test_devices.py` asserts, found out in a process with four devices.
 
-`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/found.npz`. With `other`
+`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/results.npz`. With `other`
 behind it, it looks at what takes longer.
 """
 
@@ -208,22 +208,22 @@ def main(folder: Path, *, other: bool) -> None:
         names = "1", "4", "2x2"
         save(folder, {f"other {name}": other_fits(meshes()[name], folder) for name in names})
         return
-    found = {"sets": read_sets()}
+    results = {"sets": read_sets()}
     for name, mesh in meshes().items():
-        posteriors, found[f"train {name}"] = train(mesh)
+        posteriors, results[f"train {name}"] = train(mesh)
         if name == "1":
             posterior = posteriors[0]
-    found["train resumed"] = interrupted(folder)
+    results["train resumed"] = interrupted(folder)
     for name in ("1", "2x2"):
-        found[f"predict {name}"] = predict(posterior, meshes()[name])
+        results[f"predict {name}"] = predict(posterior, meshes()[name])
     for name in ("1", "4"):
-        found[f"sample {name}"] = sample(meshes()[name])
-    save(folder, found)
+        results[f"sample {name}"] = sample(meshes()[name])
+    save(folder, results)
 
 
-def save(folder: Path, found: dict) -> None:
-    flat = {f"{part}/{name}": v for part, values in found.items() for name, v in values.items()}
-    np.savez(folder / "found.npz", **flat)
+def save(folder: Path, results: dict) -> None:
+    flat = {f"{part}/{name}": v for part, values in results.items() for name, v in values.items()}
+    np.savez(folder / "results.npz", **flat)
 
 
 if __name__ == "__main__":

@@ -41,14 +41,14 @@ def folder(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def found(folder) -> dict[str, dict[str, np.ndarray]]:
+def results(folder) -> dict[str, dict[str, np.ndarray]]:
     return read(folder)
 
 
 def read(folder: Path) -> dict[str, dict[str, np.ndarray]]:
-    """What the process found."""
+    """What the process wrote."""
     parts: dict[str, dict[str, np.ndarray]] = {}
-    with np.load(folder / "found.npz") as file:
+    with np.load(folder / "results.npz") as file:
         for name in file.files:
             part, _, what = name.partition("/")
             parts.setdefault(part, {})[what] = file[name]
@@ -56,19 +56,19 @@ def read(folder: Path) -> dict[str, dict[str, np.ndarray]]:
 
 
 @pytest.fixture(scope="module")
-def compiled(folder) -> list[tuple[str, int, str]]:
+def programs(folder) -> list[tuple[str, int, str]]:
     """Name, number of devices and text of each program."""
-    programs = []
+    texts = []
     for path in folder.glob("*after_optimizations.txt"):
         text = path.read_text()
         devices = re.search(r"num_partitions=(\d+)", text)
-        programs.append((path.name.split(".")[1], int(devices[1]) if devices else 1, text))
-    return programs
+        texts.append((path.name.split(".")[1], int(devices[1]) if devices else 1, text))
+    return texts
 
 
 @pytest.mark.parametrize("devices", ["2", "4", "2x2", "resumed"])
-def test_training_draws_the_same_numbers_on_any_number_of_devices(found, devices):
-    one, several = found["train 1"], found[f"train {devices}"]
+def test_training_draws_the_same_numbers_on_any_number_of_devices(results, devices):
+    one, several = results["train 1"], results[f"train {devices}"]
     for name in ("draws", "rows"):
         np.testing.assert_array_equal(several[name], one[name])
     assert len(np.unique(one["draws"])) == one["draws"].size
@@ -76,45 +76,45 @@ def test_training_draws_the_same_numbers_on_any_number_of_devices(found, devices
         np.testing.assert_allclose(several[name], values, rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-def test_chains_take_the_same_steps_on_any_number_of_devices(found):
-    np.testing.assert_array_equal(found["sample 4"]["leaps"], found["sample 1"]["leaps"])
-    positions = [found[f"sample {devices}"]["positions"] for devices in ("1", "4")]
+def test_chains_take_the_same_steps_on_any_number_of_devices(results):
+    np.testing.assert_array_equal(results["sample 4"]["leaps"], results["sample 1"]["leaps"])
+    positions = [results[f"sample {devices}"]["positions"] for devices in ("1", "4")]
     np.testing.assert_allclose(*positions, rtol=1e-4, atol=1e-5)
 
 
-def test_predictions_are_the_same_on_any_number_of_devices(found):
-    for name, values in found["predict 1"].items():
-        np.testing.assert_allclose(found["predict 2x2"][name], values, atol=1e-5, err_msg=name)
+def test_predictions_are_the_same_on_any_number_of_devices(results):
+    for name, values in results["predict 1"].items():
+        np.testing.assert_allclose(results["predict 2x2"][name], values, atol=1e-5, err_msg=name)
 
 
 @pytest.mark.slow
 def test_whatever_can_be_fitted_is_the_same_on_any_number_of_devices(tmp_path):
     run(tmp_path, "other")
-    found = read(tmp_path)
+    results = read(tmp_path)
     for devices in ("4", "2x2"):
-        for name, values in found["other 1"].items():
-            several = found[f"other {devices}"][name]
+        for name, values in results["other 1"].items():
+            several = results[f"other {devices}"][name]
             np.testing.assert_allclose(several, values, rtol=1e-3, atol=1e-4, err_msg=name)
-    assert b"Training of model 2 diverged at step" in found["other 4"]["told"].tobytes()
+    assert b"Training of model 2 diverged at step" in results["other 4"]["told"].tobytes()
 
 
-def test_nothing_is_sent_along_members(compiled):
-    alone = [(name, text) for name, devices, text in compiled if devices in ALONG_MEMBERS]
+def test_nothing_is_sent_along_members(programs):
+    alone = [(name, text) for name, devices, text in programs if devices in ALONG_MEMBERS]
     assert {"jit_run_chunk", "jit__run_chunk", "jit_mean_log_probs"} <= {name for name, _ in alone}
     assert not [name for name, text in alone if COLLECTIVE.search(text)]
     # The rows of a batch have sums in common.
-    (shared,) = [t for name, devices, t in compiled if (name, devices) == ("jit_run_chunk", 4)]
+    (shared,) = [t for name, devices, t in programs if (name, devices) == ("jit_run_chunk", 4)]
     assert "all-reduce" in shared
 
 
-def test_one_device_of_a_mesh_runs_the_program_that_there_is_without_one(compiled):
-    assert len([1 for name, num, _ in compiled if (name, num) == ("jit_run_chunk", 1)]) == 1
+def test_one_device_of_a_mesh_runs_the_program_that_there_is_without_one(programs):
+    assert len([1 for name, num, _ in programs if (name, num) == ("jit_run_chunk", 1)]) == 1
 
 
-def test_each_device_has_the_data_sets_that_its_members_read(found):
-    np.testing.assert_array_equal(found["sets"]["read"], found["sets"]["given"])
+def test_each_device_has_the_data_sets_that_its_members_read(results):
+    np.testing.assert_array_equal(results["sets"]["read"], results["sets"]["given"])
     # Three devices with two members each: the first reads two of the sets, the others one or two.
-    assert found["sets"]["held"].tolist() == [0, 2, 2, 2, 1, 1]
+    assert results["sets"]["held"].tolist() == [0, 2, 2, 2, 1, 1]
 
 
 def test_members_keep_as_many_devices_busy_as_there_must_be():

@@ -26,8 +26,8 @@ PROGRAMS = ("scalemix.cli", "scalemix.reproduce")
 
 
 def all_modules() -> list[ModuleType]:
-    found = pkgutil.walk_packages(sx.__path__, "scalemix.")
-    names = [module.name for module in found if not module.name.startswith(PROGRAMS)]
+    modules = pkgutil.walk_packages(sx.__path__, "scalemix.")
+    names = [module.name for module in modules if not module.name.startswith(PROGRAMS)]
     return [sx, *map(importlib.import_module, names)]
 
 
@@ -104,14 +104,14 @@ EXPLAINED_ELSEWHERE = {"scalemix.posterior.pruning.prune.prune"}
 
 def public() -> dict[str, object]:
     """Public classes and functions by path, each once."""
-    found: dict[str, object] = {}
+    by_path: dict[str, object] = {}
     for module in (sx, *(importlib.import_module(f"scalemix.{name}") for name in MODULES)):
         for name in module.__all__:
             thing = getattr(module, name)
             error = inspect.isclass(thing) and issubclass(thing, Exception)
             if (inspect.isclass(thing) or inspect.isroutine(thing)) and not error:
-                found.setdefault(f"{thing.__module__}.{thing.__qualname__}", thing)
-    return {path: thing for path, thing in found.items() if path not in EXPLAINED_ELSEWHERE}
+                by_path.setdefault(f"{thing.__module__}.{thing.__qualname__}", thing)
+    return {path: thing for path, thing in by_path.items() if path not in EXPLAINED_ELSEWHERE}
 
 
 PUBLIC = public()

@@ -47,7 +47,7 @@ def split(y):
 def test_a_baseline_finds_what_is_of_its_kind(name):
     likelihood, y = TARGETS[name]
     train, test = split(y)
-    nothing, linear, trees = found = fit_baselines(train, test, likelihood).fitted
+    nothing, linear, trees = fitted = fit_baselines(train, test, likelihood).fitted
     assert linear.name == name
     # Row by row, by more than chance.
     assert judge(linear.losses, nothing).is_better
@@ -58,7 +58,7 @@ def test_a_baseline_finds_what_is_of_its_kind(name):
         assert nothing.figures["rmse"] == pytest.approx(
             np.sqrt(np.mean((test[1] - train[1].mean()) ** 2))
         )
-    of_line, of_trees = learning_curves(train, test, likelihood, found)
+    of_line, of_trees = learning_curves(train, test, likelihood, fitted)
     assert of_line.sizes.tolist() == [15, 30, 60, 120]
     # A leaf has twenty rows, so that fifteen teach trees nothing; a line is known from them.
     assert of_trees.errors[0] > 1.3 * of_trees.errors[-1]
@@ -66,10 +66,10 @@ def test_a_baseline_finds_what_is_of_its_kind(name):
 
 def test_losses_are_the_deviances_of_scikit_learn():
     mean, counts = np.exp(LINE), RNG.poisson(np.exp(LINE))
-    found = baselines.row_losses(mean, counts, "count").mean()
-    assert found == pytest.approx(mean_poisson_deviance(counts, mean))
-    found = baselines.row_losses(mean, mean[::-1], "positive").mean()
-    assert found == pytest.approx(mean_gamma_deviance(mean[::-1], mean))
+    deviance = baselines.row_losses(mean, counts, "count").mean()
+    assert deviance == pytest.approx(mean_poisson_deviance(counts, mean))
+    deviance = baselines.row_losses(mean, mean[::-1], "positive").mean()
+    assert deviance == pytest.approx(mean_gamma_deviance(mean[::-1], mean))
     assert baselines.total_error(LINE + 2, LINE, "real") == pytest.approx(2)
 
 
@@ -85,14 +85,12 @@ def test_a_class_that_training_has_not_is_improbable_and_not_impossible(num_seen
     """By the rule of succession it has one chance in the number of rows and classes."""
     y = np.arange(160) % num_seen
     y[-1] = 2
-    baselines_found = fit_baselines(*split(y), Categorical(3)).fitted
-    assert len(baselines_found) == 3
-    for found in baselines_found:
-        assert found.losses[-1] == pytest.approx(np.log(120 + 3))
+    fitted = fit_baselines(*split(y), Categorical(3)).fitted
+    assert len(fitted) == 3
+    for baseline in fitted:
+        assert baseline.losses[-1] == pytest.approx(np.log(120 + 3))
     # What the others lose for it is as little.
-    assert baselines_found[0].losses[0] == pytest.approx(
-        -np.log((1 - (3 - num_seen) / 123) / num_seen)
-    )
+    assert fitted[0].losses[0] == pytest.approx(-np.log((1 - (3 - num_seen) / 123) / num_seen))
 
 
 def test_a_curve_has_the_sizes_that_can_be_fitted_to():
@@ -100,10 +98,10 @@ def test_a_curve_has_the_sizes_that_can_be_fitted_to():
     y = np.ones(160, int)
     y[np.random.default_rng(0).permutation(120)[:30]] = 0
     train, test = split(y)
-    found = fit_baselines(train, test, Poisson())
-    assert len(found.fitted) == 3
-    assert not found.left_out
-    curves = learning_curves(train, test, Poisson(), found.fitted)
+    others = fit_baselines(train, test, Poisson())
+    assert len(others.fitted) == 3
+    assert not others.left_out
+    curves = learning_curves(train, test, Poisson(), others.fitted)
     assert [curve.sizes.tolist() for curve in curves] == [[60, 120], [60, 120]]
     assert all(np.isfinite(curve.errors).all() for curve in curves)
 
@@ -130,9 +128,9 @@ def test_what_cannot_be_fitted_is_left_out_in_words(monkeypatch):
         raise ValueError("no such luck")
 
     monkeypatch.setattr("sklearn.linear_model.RidgeCV.fit", fail)
-    found = fit_baselines(*split(LINE), Gaussian())
-    assert [one.name for one in found.fitted] == ["no model", "boosted trees"]
-    assert found.left_out == {"linear regression": "no such luck"}
+    others = fit_baselines(*split(LINE), Gaussian())
+    assert [one.name for one in others.fitted] == ["no model", "boosted trees"]
+    assert others.left_out == {"linear regression": "no such luck"}
 
 
 @pytest.mark.parametrize("num_rows", [5, 10, 50])
@@ -166,8 +164,8 @@ def test_of_times_no_model_is_the_most_likely_weibull():
     ended, goes_on = train[1][train[1] > 0], -train[1][train[1] < 0]
     censored = scipy.stats.CensoredData(uncensored=ended, right=goes_on)
     shape, _, scale = scipy.stats.weibull_min.fit(censored, floc=0)
-    found = scipy.stats.weibull_min(shape, scale=scale)
-    expected = np.where(test[1] > 0, found.logpdf(test[1]), found.logsf(-test[1]))
+    weibull = scipy.stats.weibull_min(shape, scale=scale)
+    expected = np.where(test[1] > 0, weibull.logpdf(test[1]), weibull.logsf(-test[1]))
     np.testing.assert_allclose(-nothing.losses, expected, rtol=1e-3, atol=1e-3)
     # Of two targets, the log densities add up.
     both = fit_constant(np.stack([train[1], 10 * train[1]], axis=1))

@@ -66,16 +66,16 @@ def known():
 
 
 def test_the_effect_is_the_mean_over_rows_and_its_band_that_over_draws(known):
-    found = effect(known, X, 0, num_values=5, probability=0.999)
-    (grid,) = found.grids
+    estimate = effect(known, X, 0, num_values=5, probability=0.999)
+    (grid,) = estimate.grids
     np.testing.assert_allclose(grid, np.quantile(X[:, 0], np.linspace(0.05, 0.95, 5)))
     rest = np.mean(X[:, 1] * X[:, 2])
-    np.testing.assert_allclose(found.mean, 10 + 2 * (2 * grid + rest), rtol=1e-4)
+    np.testing.assert_allclose(estimate.mean, 10 + 2 * (2 * grid + rest), rtol=1e-4)
     # The band runs from the least slope to the largest, in units of the target.
     least = np.minimum(1 * grid, 3 * grid)
-    np.testing.assert_allclose(found.lower, 10 + 2 * (least + rest), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(estimate.lower, 10 + 2 * (least + rest), rtol=1e-2, atol=1e-2)
     own = 10 + 2 * (2 * grid[None] + (X[:, 1] * X[:, 2])[:, None])
-    np.testing.assert_allclose(found.individual, own, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(estimate.individual, own, rtol=1e-4, atol=1e-4)
 
 
 def test_columns_that_act_together_are_found(known):
@@ -90,25 +90,25 @@ def test_columns_that_act_together_are_found(known):
 
 def test_importance_is_zero_for_a_column_that_is_not_read(known):
     y = known.predict(X).mean
-    found = permutation_importance(known, X, y, num_shuffles=3, key=KEY)
-    assert found.loss[0] > 3 * found.error[0] > 0
-    assert (found.loss > 0).all()
+    seeing = permutation_importance(known, X, y, num_shuffles=3, key=KEY)
+    assert seeing.loss[0] > 3 * seeing.error[0] > 0
+    assert (seeing.loss > 0).all()
     blind = permutation_importance(posterior([0.0]), X, y, num_shuffles=2, key=KEY)
     assert blind.loss[0] == blind.error[0] == 0
     both = permutation_importance(known, X, y, groups=[[0], [1, 2]], num_shuffles=3, key=KEY)
     assert both.loss.shape == (2,)
-    assert both.loss[0] == found.loss[0]
+    assert both.loss[0] == seeing.loss[0]
 
 
 def test_the_rise_of_the_error_is_its_definition(known):
     y = X[:, 0]
     ((seed,),) = np.asarray(jax.random.bits(KEY, (1, 1))).tolist()
-    found = permutation_importance(known, X, y, groups=[[0]], num_shuffles=1, key=KEY)
+    importance = permutation_importance(known, X, y, groups=[[0]], num_shuffles=1, key=KEY)
     table = X.copy()
     table[:, 0] = X[np.random.default_rng(seed).permutation(len(X)), 0]
     before, after = (sx.metrics.rmse(y, known.predict(x).mean) for x in (X, table))
-    assert found.measure == "RMSE"
-    assert found.rise[0] == pytest.approx(after - before, rel=1e-5)
+    assert importance.measure == "RMSE"
+    assert importance.rise[0] == pytest.approx(after - before, rel=1e-5)
 
 
 def test_the_standard_error_of_the_rise_is_that_of_other_rows():
@@ -125,18 +125,18 @@ def test_the_standard_error_of_the_rise_is_that_of_other_rows():
 
 
 def test_what_one_row_decides_does_not_come_first():
-    found = Importance(
+    importance = Importance(
         loss=np.array([9.0, 0.5, 0.1]), error=np.array([8.0, 0.1, 0.1]),
         rise=np.array([2.0, 0.5, 0.8]), rise_error=np.array([1.9, 0.1, 0.1]), measure="RMSE",
     )  # fmt: skip
-    assert found.order.tolist() == [2, 1, 0]
-    ax = plots.importance(found, ["outlier", "b", "c"])
+    assert importance.order.tolist() == [2, 1, 0]
+    ax = plots.importance(importance, ["outlier", "b", "c"])
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c", "b", "outlier"]
     assert ax.get_xlabel() == "rise of the RMSE when shuffled"
     plt.close("all")
 
 
-class Told:
+class RemarkingClassifier:
     """An estimator of two classes that has remarks on every row, as those of tables may have."""
 
     classes_ = np.array(["no", "yes"])
@@ -155,36 +155,36 @@ class Told:
 
 
 def test_labels_are_those_of_the_classes():
-    told = Told()
+    classifier = RemarkingClassifier()
     labels = np.where(X[:, 0] > 0, "yes", "no")
     numbers = (X[:, 0] > 0).astype(int)
     # The rows themselves are remarked on, once.
     with pytest.warns(UserWarning, match="^40 rows are odd") as remarks:
-        found = permutation_importance(told, X, labels, num_shuffles=2, key=KEY)
+        importance = permutation_importance(classifier, X, labels, num_shuffles=2, key=KEY)
     assert len(remarks) == 2
-    same = permutation_importance(told.posterior, X, numbers, num_shuffles=2, key=KEY)
-    np.testing.assert_array_equal(found.loss, same.loss)
-    assert found.measure == "Brier score"
+    same = permutation_importance(classifier.posterior, X, numbers, num_shuffles=2, key=KEY)
+    np.testing.assert_array_equal(importance.loss, same.loss)
+    assert importance.measure == "Brier score"
     with pytest.raises(ValueError, match=r"none of the model's classes: 'maybe'.* are 'no', 'yes'"):
-        permutation_importance(told, X, np.where(X[:, 0] > 0, "yes", "maybe"), key=KEY)
+        permutation_importance(classifier, X, np.where(X[:, 0] > 0, "yes", "maybe"), key=KEY)
 
 
 @pytest.mark.filterwarnings("error")
 def test_rows_of_a_grid_are_not_remarked_on_and_outputs_have_names():
-    told = Told()
-    yes = effect(told, X, "a", output="yes", num_values=3)
-    np.testing.assert_array_equal(yes.mean, effect(told, X, 0, output=1, num_values=3).mean)
+    classifier = RemarkingClassifier()
+    yes = effect(classifier, X, "a", output="yes", num_values=3)
+    np.testing.assert_array_equal(yes.mean, effect(classifier, X, 0, output=1, num_values=3).mean)
     assert yes.names == ("a",)
     no_such = "no output 'X': output may be 0 to 1, or one of the classes 'no', 'yes'"
     with pytest.raises(ValueError, match=no_such):
-        effect(told, X, 0, output="X")
+        effect(classifier, X, 0, output="X")
     with pytest.raises(ValueError, match="no output 2"):
-        effect(told.posterior, X, 0, output=2)
+        effect(classifier.posterior, X, 0, output=2)
     with pytest.raises(ValueError, match="2 classes or targets: say which"):
-        effect(told, X, 0)
-    pair = strongest_pair(told, X, output="yes", num_values=3)
+        effect(classifier, X, 0)
+    pair = strongest_pair(classifier, X, output="yes", num_values=3)
     assert set(pair.columns) <= {"a", "b", "c"}
-    assert effect(told, X, pair, output="yes", num_values=3).names == pair.columns
+    assert effect(classifier, X, pair, output="yes", num_values=3).names == pair.columns
 
 
 def test_of_one_output_there_is_nothing_to_choose(known):
@@ -198,10 +198,10 @@ def test_tables_may_be_frames_and_columns_few_values(known):
             return known.predict(table[["a", "b", "c"]].to_numpy())
 
     frame = pandas.DataFrame(np.round(X), columns=["a", "b", "c"])
-    found = effect(Named(), frame, 1, num_values=20)
-    np.testing.assert_array_equal(found.grids[0], np.unique(frame["b"]))
+    estimate = effect(Named(), frame, 1, num_values=20)
+    np.testing.assert_array_equal(estimate.grids[0], np.unique(frame["b"]))
     np.testing.assert_allclose(
-        found.mean, effect(known, frame.to_numpy(), 1, num_values=20).mean, rtol=1e-5
+        estimate.mean, effect(known, frame.to_numpy(), 1, num_values=20).mean, rtol=1e-5
     )
 
 
@@ -246,10 +246,10 @@ def test_columns_of_frames_have_names(known, library):
             return known.predict(table[["a", "b", "c"]].to_numpy())
 
     frame = library(dict(zip("abc", X.T, strict=True)))
-    found = effect(Named(), frame, ("c", "a"), num_values=3)
-    assert (found.columns, found.names) == ((2, 0), ("c", "a"))
-    np.testing.assert_array_equal(found.mean, effect(known, X, (2, 0), num_values=3).mean)
-    assert plots.effect(found).get_xlabel() == "c"
+    estimate = effect(Named(), frame, ("c", "a"), num_values=3)
+    assert (estimate.columns, estimate.names) == ((2, 0), ("c", "a"))
+    np.testing.assert_array_equal(estimate.mean, effect(known, X, (2, 0), num_values=3).mean)
+    assert plots.effect(estimate).get_xlabel() == "c"
     with pytest.raises(ValueError, match="no column 'd' in the frame"):
         effect(Named(), frame, "d")
     with pytest.raises(ValueError, match="say its number"):
@@ -282,9 +282,9 @@ def test_pictures_show_curves_and_maps(known):
     np.testing.assert_allclose(ax.lines[-1].get_ydata(), effect(known, X, 0, num_values=5).mean)
     ax = plots.effect(effect(known, X, (1, 2), num_values=4))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("column 1", "column 2")
-    found = permutation_importance(known, X, X[:, 0], num_shuffles=2, key=KEY)
-    ax = plots.importance(found, ["a", "b", "c"], [0.5, 0.3, 0.2])
+    importance = permutation_importance(known, X, X[:, 0], num_shuffles=2, key=KEY)
+    ax = plots.importance(importance, ["a", "b", "c"], [0.5, 0.3, 0.2])
     assert len(ax.get_yticks()) == 3
     with pytest.raises(ValueError, match="3 columns and 1 names"):
-        plots.importance(found, ["a"])
+        plots.importance(importance, ["a"])
     plt.close("all")

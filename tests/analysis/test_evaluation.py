@@ -6,7 +6,7 @@ import pytest
 import scipy.stats
 
 import scalemix as sx
-from scalemix.analysis.evaluation import MEASURES, evaluate, levels_of
+from scalemix.analysis.evaluation import MEASURES, find_figures, levels_of
 from scalemix.data.scaling import UNSCALED
 from scalemix.posterior.history import History
 from scalemix.posterior.networks import OneNetwork
@@ -28,7 +28,7 @@ def fitted():
 def test_figures_agree_with_their_definitions(fitted):
     posterior, x, y = fitted
     predictive = posterior.predict(x)
-    figures = evaluate(predictive, y, classes=False, key=KEY)
+    figures = find_figures(predictive, y, classes=False, key=KEY)
     assert set(figures) <= set(MEASURES)
     errors = predictive.mean - y
     assert figures["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)))
@@ -38,7 +38,7 @@ def test_figures_agree_with_their_definitions(fitted):
     many = sx.metrics.crps(y, predictive.sample(jax.random.key(1), 2000))
     # A hundred samples of each of fifty rows: a standard error of about one in seventy.
     assert figures["crps"] == pytest.approx(many, rel=0.07)
-    single = evaluate(posterior.predict(x[:1]), y[:1], classes=False, key=KEY)
+    single = find_figures(posterior.predict(x[:1]), y[:1], classes=False, key=KEY)
     assert "r2" not in single
 
 
@@ -66,10 +66,10 @@ def test_no_model_knows_the_rows_of_training_and_not_those_of_the_test():
     predictive = untrained(sx.likelihoods.Categorical(2)).predict(np.zeros((4, 1)))
     assert repr(predictive) == "Predictive(4 rows, Categorical, 1 draw)"
     y = np.array([1, 1, 1, 0])
-    known = evaluate(predictive, y, classes=True, key=KEY, trained_on=np.array([0, 0, 1]))
+    known = find_figures(predictive, y, classes=True, key=KEY, trained_on=np.array([0, 0, 1]))
     assert known["baseline_accuracy"] == 0.25
     assert "commonest_share" not in known
-    unknown = evaluate(predictive, y, classes=True, key=KEY)
+    unknown = find_figures(predictive, y, classes=True, key=KEY)
     assert unknown["commonest_share"] == 0.75
     assert "baseline_accuracy" not in unknown
 
@@ -78,14 +78,14 @@ def test_times_that_go_on_have_a_concordance_and_a_baseline():
     likelihood = sx.likelihoods.RightCensored(sx.likelihoods.Weibull())
     predictive = untrained(likelihood).predict(np.linspace(-1, 1, 5)[:, None])
     y = np.array([1.0, 2.0, -3.0, 0.5, 4.0])
-    found = evaluate(predictive, y, classes=False, key=KEY, trained_on=y)
-    assert found["concordance"] == sx.metrics.concordance(y, predictive.mean)
+    figures = find_figures(predictive, y, classes=False, key=KEY, trained_on=y)
+    assert figures["concordance"] == sx.metrics.concordance(y, predictive.mean)
     ended = scipy.stats.CensoredData(uncensored=y[y > 0], right=-y[y < 0])
     best = scipy.stats.weibull_min(*scipy.stats.weibull_min.fit(ended, floc=0))
     expected = np.where(y > 0, best.logpdf(np.abs(y)), best.logsf(np.abs(y))).mean()
-    assert found["baseline_log_likelihood"] == pytest.approx(expected, abs=1e-4)
-    assert found.keys() <= MEASURES.keys()
-    assert "baseline_log_likelihood" not in evaluate(predictive, y, classes=False, key=KEY)
+    assert figures["baseline_log_likelihood"] == pytest.approx(expected, abs=1e-4)
+    assert figures.keys() <= MEASURES.keys()
+    assert "baseline_log_likelihood" not in find_figures(predictive, y, classes=False, key=KEY)
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from scalemix.posterior import streaming
 SMALL = ["--inference", "noise", "--hidden", "8", "--members", "1", "--steps", "30"]
 
 
-class Ran(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -27,9 +27,9 @@ class Ran(NamedTuple):
         return json.loads(self.out)
 
 
-def run(*arguments: str | Path) -> Ran:
+def run(*arguments: str | Path) -> CommandResult:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    return Ran(result.exit_code, result.stdout, result.stderr)
+    return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
 def write_table(path: Path, num: int = 80, seed: int = 0) -> Path:
@@ -51,7 +51,7 @@ class Fit(NamedTuple):
     folder: Path
     data: Path
     model: Path
-    ran: Ran
+    ran: CommandResult
 
 
 def fit_small(folder: Path, target: str, *more: str) -> Fit:

@@ -39,5 +39,5 @@ def test_folds_of_one_table_are_one_program(caplog):
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
         for num in (89, 90):
             sx.fit(model, x[:num], x[:num, 0], method, key=jax.random.key(0))
-    compiled = [r for r in caplog.messages if r.startswith("Compiling jit(run_chunk)")]
-    assert len(compiled) == 1
+    compilations = [r for r in caplog.messages if r.startswith("Compiling jit(run_chunk)")]
+    assert len(compilations) == 1

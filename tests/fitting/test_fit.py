@@ -25,8 +25,8 @@ def test_one_program_for_all_chunks_and_all_priors(caplog):
         sx.fit(model, X, Y, method, key=KEY)
         # Another key, another value of the prior's parameter: the same program.
         sx.fit(other, X, Y, method, key=jax.random.key(1))
-    compiled = [r for r in caplog.messages if r.startswith("Compiling jit(run_chunk)")]
-    assert len(compiled) == 1
+    compilations = [r for r in caplog.messages if r.startswith("Compiling jit(run_chunk)")]
+    assert len(compilations) == 1
 
 
 def test_every_row_is_met_once_an_epoch():

@@ -58,6 +58,8 @@ def test_trials_and_final_fits_share_their_programs(caplog):
         sx.fit_stacked(
             candidates, X, Y, key=KEY, num_members=8, num_trial_members=1, trial_share=0.5
         )
-    compiled = [line for line in caplog.messages if line.startswith("Finished XLA compilation of")]
+    compilations = [
+        line for line in caplog.messages if line.startswith("Finished XLA compilation of")
+    ]
     for name in ("run_chunk", "init", "visits_of", "rows_of"):
-        assert sum(f"jit({name})" in line for line in compiled) == 1, name
+        assert sum(f"jit({name})" in line for line in compilations) == 1, name

@@ -12,7 +12,7 @@ import scipy.stats as st
 from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
-from scalemix.analysis.evaluation import evaluate
+from scalemix.analysis.evaluation import find_figures
 from scalemix.analysis.plots import intervals
 from scalemix.data.batches import Data
 from scalemix.data.scaling import find_scaling
@@ -196,7 +196,7 @@ def test_each_target_is_calibrated_by_itself():
 def test_measures_take_each_target_by_itself():
     posterior = fitted("em")
     predictive = posterior.predict(X, num_draws=6)
-    figures = evaluate(predictive, Y, classes=False, key=KEY)
+    figures = find_figures(predictive, Y, classes=False, key=KEY)
     by_target = np.sqrt(np.mean((Y - predictive.mean) ** 2, axis=0))
     assert figures["rmse"] == pytest.approx(by_target.mean())
     assert figures["r2"] == pytest.approx(np.mean(1 - (by_target / Y.std(axis=0)) ** 2))

@@ -360,8 +360,8 @@ def test_impossible_targets_have_no_mass():
             return (log_prob, one.cdf(output, y), one.sf(output, y)), slope
 
         for y in (-1.0, 0.0):
-            found, slope = values(y)
-            assert found == (-np.inf, 0, 1)
+            probabilities, slope = values(y)
+            assert probabilities == (-np.inf, 0, 1)
         # Rows that count for nothing must not spoil the gradient.
         assert np.isfinite(slope).all()
     assert jax.jit(lambda: lk.Beta().cdf(output, 2.0))() == 1

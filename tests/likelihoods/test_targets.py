@@ -10,7 +10,7 @@ import scipy.stats as st
 
 import scalemix as sx
 from scalemix import likelihoods as lk
-from scalemix.analysis.evaluation import evaluate
+from scalemix.analysis.evaluation import find_figures
 from scalemix.data.preparation import prepare
 from scalemix.networks import MLP
 
@@ -59,7 +59,7 @@ def test_of_a_time_that_goes_on_no_error_is_known():
     predictive, y = fitted().predict(X, num_draws=8), lk.censored_times(TIMES, ENDS)
     with pytest.raises(ValueError, match="not observed to the end has no error"):
         predictive.absolute_error(y)
-    figures = evaluate(predictive, y, classes=False, key=KEY)
+    figures = find_figures(predictive, y, classes=False, key=KEY)
     # Only the order of times is known, and how probable each is.
     assert figures.keys() == {"log_likelihood", "concordance"}
     assert figures["log_likelihood"] == pytest.approx(predictive.log_prob(y).mean())

@@ -59,7 +59,7 @@ def _of_few(function, values):
     """The function at no more than `SIZE` values."""
     values = np.asarray(values)
     filled = np.resize(values, SIZE)
-    return [np.asarray(found)[: len(values)] for found in function(filled)]
+    return [np.asarray(result)[: len(values)] for result in function(filled)]
 
 
 def quantile_nodes(noise, num=40_001, reach=80.0) -> tuple[np.ndarray, np.ndarray]:

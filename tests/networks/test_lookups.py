@@ -29,21 +29,21 @@ class Reader(eqx.Module):
         words = jax.vmap(table["words"])(x[:3]).sum(axis=0)
         kind, shifted = table["kind"](x[3]), table["shifted"](x[2] + 1)
         filled = jnp.take(table["filled"].weight, x[::2], axis=0).sum(axis=0)
-        found = jnp.argmax(table["nearest"].weight @ words)
+        nearest = jnp.argmax(table["nearest"].weight @ words)
         turned, _ = jax.lax.scan(lambda h, t: (h + table["steps"](t), None), words, x)
-        return jnp.sum(kind + shifted + filled + table["nearest"](found) + turned)
+        return jnp.sum(kind + shifted + filled + table["nearest"](nearest) + turned)
 
 
 def test_tables_are_found_with_what_is_looked_up_in_them():
     network = Reader()
-    found = {
+    by_table = {
         each.site.removeprefix("tables."): (each.num_tokens, sorted(each.places[0].tolist()))
         for each in find_lookups(
             network, find_sites(network), jax.ShapeDtypeStruct((5,), jnp.int32)
         )
     }
     # Not those of numbers that the network computes, nor those in a loop.
-    assert found == {
+    assert by_table == {
         "words": (5, [0, 1, 2]), "kind": (7, [3]), "shifted": (9, []), "filled": (11, [0, 2, 4]),
     }  # fmt: skip
     dense = eqx.nn.MLP(3, 1, 2, 1, key=jax.random.key(0))

@@ -118,9 +118,9 @@ def test_a_network_under_noise_is_the_network_with_scaled_weights(name):
     def compared(layer, several, x):
         return [compare(layer, scales, x) for scales in several if scales], layer(x)
 
-    found, before = compared(layer, several, an_input(shape))
-    assert len(found) >= 4
-    for (ours, read), (expected, weights) in found:
+    pairs, before = compared(layer, several, an_input(shape))
+    assert len(pairs) >= 4
+    for (ours, read), (expected, weights) in pairs:
         np.testing.assert_allclose(ours, expected, rtol=3e-5, atol=1e-5)
         assert not np.allclose(ours, before)
         # Code that reads a weight sees the scaled one.

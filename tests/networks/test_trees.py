@@ -107,11 +107,11 @@ def test_the_way_through_the_network_is_seen(name):
     ours, theirs = models(name)
     x = jnp.ones(ours.example.shape)
     for find in (input_sites, output_sites):
-        found = [
+        numbers = [
             [model.sites.index(site) for site in find(model.network, model.sites, model.example)]
             for model in (ours, theirs)
         ]
-        assert found[0] == found[1] != []
+        assert numbers[0] == numbers[1] != []
     once = [
         find_uses(model.network, model.sites, x[None]).once.values() for model in (ours, theirs)
     ]
@@ -263,8 +263,8 @@ CONVENTIONS = {
 def test_conventions_of_flax(name, nested):
     params, expected = CONVENTIONS[name]
     network = sx.networks.from_function(lambda p, x: x, {"part": params} if nested else params)
-    found = sx.networks.find_sites(network)
-    assert [(site.num_rows, site.count("output"), site.stack) for site in found] == expected
+    sites = sx.networks.find_sites(network)
+    assert [(site.num_rows, site.count("output"), site.stack) for site in sites] == expected
 
 
 def test_the_first_rule_that_matches_holds():

@@ -48,10 +48,10 @@ def test_intervals_cover_what_they_say(likelihood):
     post = fitted(likelihood, np.arange(60) % 3)
     predictive = post.predict(NEW, num_draws=8)
     # What a calibration finds of each row by itself, to be split without predicting anew.
-    (found,) = predictive._stream(statistics.tail, predictive._targets(y))
+    (tails,) = predictive._stream(statistics.tail, predictive._targets(y))
 
     def covered(calibrated, new):
-        return found[new] >= Conformal(np.sort(found[calibrated]))._least(0.8)
+        return tails[new] >= Conformal(np.sort(tails[calibrated]))._least(0.8)
 
     mean, expected, error = mean_coverage(covered, 0.8)
     assert expected == 0.8
@@ -60,12 +60,12 @@ def test_intervals_cover_what_they_say(likelihood):
     if not likelihood.discrete:
         assert mean < expected + 4 * error
     # The interval holds just the targets that are as plausible.
-    conformal = Conformal(np.sort(found))
+    conformal = Conformal(np.sort(tails))
     lower, upper = conformal.interval(predictive, 0.8)
     inside = (lower <= y) & (y <= upper)
     slack = 1e-3 * (upper - lower)
     near = np.minimum(np.abs(y - lower), np.abs(y - upper)) < slack
-    wanted = found >= conformal._least(0.8)
+    wanted = tails >= conformal._least(0.8)
     assert (inside == wanted)[~near | likelihood.discrete].all()
     assert inside.mean() >= 0.8 - 2 / NUM
 

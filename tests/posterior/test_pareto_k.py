@@ -53,16 +53,16 @@ def by_hand(std):
 
 @pytest.mark.parametrize("std", [0.1, 2.0])
 def test_the_tails_are_those_of_arviz(std):
-    found = posterior(std).pareto_k(X, targets(), num_draws=NUM_DRAWS)
+    diagnosis = posterior(std).pareto_k(X, targets(), num_draws=NUM_DRAWS)
     batch, examples, effective = by_hand(std)
-    np.testing.assert_allclose(found.batch, batch, rtol=1e-2, atol=1e-3)
-    np.testing.assert_allclose(found.examples, examples, rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(diagnosis.batch, batch, rtol=1e-2, atol=1e-3)
+    np.testing.assert_allclose(diagnosis.examples, examples, rtol=1e-2, atol=1e-2)
     # Noise that hardly matters is harmless, and noise that few draws get right is not.
-    assert (found.batch < found.threshold) == (std == 0.1)
-    assert f"k-hat {found.batch:.2f}, 400 draws worth {effective:.0f}\n" in str(found)
-    np.testing.assert_allclose(found.effective_batch, effective, rtol=1e-3)
-    assert found.effective_examples.shape == (20,)
-    assert (found.effective_examples > found.effective_batch).all()
+    assert (diagnosis.batch < diagnosis.threshold) == (std == 0.1)
+    assert f"k-hat {diagnosis.batch:.2f}, 400 draws worth {effective:.0f}\n" in str(diagnosis)
+    np.testing.assert_allclose(diagnosis.effective_batch, effective, rtol=1e-3)
+    assert diagnosis.effective_examples.shape == (20,)
+    assert (diagnosis.effective_examples > diagnosis.effective_batch).all()
 
 
 def test_ties_are_told_from_tails():
@@ -108,13 +108,13 @@ def test_only_noise_has_weights():
 
 def test_rows_without_a_fit_are_not_counted_as_bad():
     """Under dropout that seldom drops, few draws are above the rest, and all are worth the same."""
-    found = importance.ParetoK(
+    diagnosis = importance.ParetoK(
         -np.inf, np.array([np.inf, 0.3, np.inf]), 399.0, np.full(3, 398.0), NUM_DRAWS
     )
     shown = "k-hat at most 0.30, above 0.62 for 0 of 3, no fit for 2 of 3, 400 draws worth at least"
-    assert shown in str(found)
-    found = importance.ParetoK(0.1, np.full(3, np.inf), 399.0, np.full(3, 398.0), NUM_DRAWS)
-    assert "by example: no fit for 3 of 3, 400 draws" in str(found)
+    assert shown in str(diagnosis)
+    diagnosis = importance.ParetoK(0.1, np.full(3, np.inf), 399.0, np.full(3, 398.0), NUM_DRAWS)
+    assert "by example: no fit for 3 of 3, 400 draws" in str(diagnosis)
 
 
 def test_effective_draws_keep_their_digits_far_from_zero():

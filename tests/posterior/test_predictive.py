@@ -271,8 +271,10 @@ def test_one_program_of_networks_serves_all_statistics(gaussian, caplog):
         predictive = gaussian.predict(X[rows], num_draws=3)
         _ = predictive.mean, predictive.log_prob(Y[rows]), predictive.cdf(Y[rows])
         _ = predictive.quantile(0.3)
-    compiled = [message for message in caplog.messages if "Compiling jit(draw_outputs)" in message]
-    assert len(compiled) == 1
+    compilations = [
+        message for message in caplog.messages if "Compiling jit(draw_outputs)" in message
+    ]
+    assert len(compilations) == 1
 
 
 def test_predictions_repeat_and_keys_change_them(gaussian):

@@ -76,8 +76,8 @@ def test_held_out_rows_are_scored_under_it():
     arrays, static = eqx.partition(model, eqx.is_array)
     models = eqx.combine(jax.tree.map(lambda a: jnp.stack([a, a]), arrays), static)
     train, held_out = stack([ROWS, ROWS]), stack([NEW, NEW])
-    found = held_out_log_probs(models, train, held_out, np.array([1, 0]), jax.random.split(KEY, 2))
+    scores = held_out_log_probs(models, train, held_out, np.array([1, 0]), jax.random.split(KEY, 2))
     for row in range(2):
         likelihood = np.exp(log_likelihoods(NEW)[:, row])
         error = error_of(likelihood) / (exact() @ likelihood)
-        assert np.all(np.abs(found[:, row] - np.log(exact() @ likelihood)) < 4 * error)
+        assert np.all(np.abs(scores[:, row] - np.log(exact() @ likelihood)) < 4 * error)

@@ -129,10 +129,10 @@ def test_results_of_before_are_of_weights_by_example(folder, tmp_path):
         if not name.endswith(("_by_batch", "_given_rows"))
     }
     (tmp_path / "results.json").write_text(json.dumps(content | {"cells": old}))
-    found = quietly("figure1b", tmp_path)["cells"]
+    cells = quietly("figure1b", tmp_path)["cells"]
     name = "table1/yacht/importance_weighted_by_example"
-    assert found[name] == content["cells"][name]
-    assert not any(cell.endswith("/importance_weighted") for cell in found)
+    assert cells[name] == content["cells"][name]
+    assert not any(cell.endswith("/importance_weighted") for cell in cells)
 
 
 def test_finished_cells_are_not_run_again(folder, tmp_path, monkeypatch):

@@ -23,20 +23,20 @@ def cells_of(table, methods):
 
 
 def test_ranks_of_the_printed_table():
-    found = ranks.of_the_paper()
+    printed = ranks.of_the_paper()
     by_hand = {"dropout": 4.3, "deep GP": 3.3, "ARD": 3.0, "ADD": 2.8, "ARD-ADD": 2.1}
-    assert {m: round(found.mean[m], 1) for m in by_hand} == by_hand
-    assert np.isclose(sum(found.mean.values()), 21)
+    assert {m: round(printed.mean[m], 1) for m in by_hand} == by_hand
+    assert np.isclose(sum(printed.mean.values()), 21)
     for method, (_, deviation) in PRINTED_RANKS.items():
         # The point that is missing in print.
         expected = 1.0 if method == "ADD" else deviation
-        assert round(found.deviation[method], 1) == expected
+        assert round(printed.deviation[method], 1) == expected
 
 
 def test_ties_share_the_mean_of_their_ranks():
-    found = ranks.average_ranks([[3.0, 1.0, 1.0, 5.0, 6.0, 7.0]])
-    assert list(found.mean.values()) == [3.0, 1.5, 1.5, 4.0, 5.0, 6.0]
-    assert found.num_sets == 1
+    tied = ranks.average_ranks([[3.0, 1.0, 1.0, 5.0, 6.0, 7.0]])
+    assert list(tied.mean.values()) == [3.0, 1.5, 1.5, 4.0, 5.0, 6.0]
+    assert tied.num_sets == 1
 
 
 def test_first_place_is_lost_or_kept_by_the_numbers():
@@ -76,13 +76,13 @@ def test_leads_are_paired_over_splits():
     factors |= dict.fromkeys(WAYS, base + 1)
     cells = cells_of("table1", factors)
     rivals = [LOWER_BOUND, next(iter(WAYS))]
-    found = verdicts.lead(cells, "yacht", TAIL_ADAPTIVE, rivals, "rmse")
+    by_rmse = verdicts.lead(cells, "yacht", TAIL_ADAPTIVE, rivals, "rmse")
     gaps = BASELINES["dropout"]["yacht"][0] * (factors[LOWER_BOUND] - factors[TAIL_ADAPTIVE])
-    assert found.mean == pytest.approx(gaps.mean())
-    assert found.error == pytest.approx(gaps.std(ddof=1) / np.sqrt(20))
-    assert found.clear
+    assert by_rmse.mean == pytest.approx(gaps.mean())
+    assert by_rmse.error == pytest.approx(gaps.std(ddof=1) / np.sqrt(20))
+    assert by_rmse.clear
     by_likelihood = verdicts.lead(cells, "yacht", TAIL_ADAPTIVE, rivals, "log_likelihood")
-    assert by_likelihood.mean == pytest.approx(found.mean)
+    assert by_likelihood.mean == pytest.approx(by_rmse.mean)
     said = verdicts.verdicts({"cells": cells})
     assert "by RMSE on 7 of 7, and clearly on 7: **it holds**" in said
     assert "With us, by log-likelihood on 0 of 7, and clearly on 0: **it does not hold**" in said

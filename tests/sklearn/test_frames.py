@@ -66,9 +66,9 @@ def test_a_frame_goes_in_as_it_is(fitted):
 def test_frames_say_which_rows_lie_outside_and_what_columns_do(fitted):
     """In the frame's own terms: names, words and gaps."""
     assert (fitted.outside(FRAME).by_row == 0).all()
-    found = effect(fitted, FRAME, "town", num_rows=20)
-    assert found.names == ("town",)
-    assert found.grids[0][found.mean.argmax()] == "Bb"
+    estimate = effect(fitted, FRAME, "town", num_rows=20)
+    assert estimate.names == ("town",)
+    assert estimate.grids[0][estimate.mean.argmax()] == "Bb"
 
 
 def test_pandas_and_polars_are_the_same_data(fitted):
@@ -202,12 +202,12 @@ def test_pickles_from_before_there_were_encoders_still_predict():
 
 @pytest.mark.parametrize("column", [0, 1, 3, np.int64(4)])
 def test_effects_of_columns_of_frames(fitted, column):
-    found = effect(fitted, FRAME, column, num_values=4, num_rows=5)
-    assert 2 <= len(found.grids[0]) <= 4
-    assert np.isfinite(found.mean).all()
+    estimate = effect(fitted, FRAME, column, num_values=4, num_rows=5)
+    assert 2 <= len(estimate.grids[0]) <= 4
+    assert np.isfinite(estimate.mean).all()
     other = pl.DataFrame(table_of(FRAME).columns)
     same = effect(fitted, other, column, num_values=4, num_rows=5)
-    np.testing.assert_allclose(same.mean, found.mean, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(same.mean, estimate.mean, rtol=1e-5, atol=1e-5)
 
 
 def test_columns_that_nothing_is_learned_from_are_said():

@@ -88,7 +88,7 @@ class Baselines(NamedTuple):
 def fit_baselines(train: Rows, test: Rows, likelihood: Likelihood) -> Baselines:
     """No model, a linear one and boosted trees, fitted to some rows and tested on others.
 
-    Of times that were not all observed to the end there is only the first.
+    Where some times were not observed to the end, there is only the first of the three.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ def fit_baselines(train: Rows, test: Rows, likelihood: Likelihood) -> Baselines:
     Examples
     --------
     >>> from scalemix.analysis.baselines import fit_baselines
-    >>> found = fit_baselines((x[:30], y[:30]), (x[30:], y[30:]), post.model.likelihood)
-    >>> [baseline.name for baseline in found.fitted]
+    >>> baselines = fit_baselines((x[:30], y[:30]), (x[30:], y[30:]), post.model.likelihood)
+    >>> [baseline.name for baseline in baselines.fitted]
     ['no model', 'linear regression', 'boosted trees']
     """
     kind = kind_of(likelihood, train, test)
@@ -124,15 +124,15 @@ def fit_baselines(train: Rows, test: Rows, likelihood: Likelihood) -> Baselines:
             "All counts to train on are zero, so that no other model can learn from them, and "
             "there is nothing to compare with."
         )
-    found = Baselines([], {})
+    baselines = Baselines([], {})
     for name, predict in models(kind, num).items():
         try:
             predicted = predict(*train, test[0])
         except CannotFitError as reason:
-            found.left_out[name] = str(reason)
+            baselines.left_out[name] = str(reason)
         else:
-            found.fitted.append(_measured(name, predicted, test[1], kind))
-    return found
+            baselines.fitted.append(_measured(name, predicted, test[1], kind))
+    return baselines
 
 
 def row_losses(predicted: np.ndarray, y: np.ndarray, kind: Kind) -> np.ndarray:

@@ -100,8 +100,8 @@ def by_class(labels: Any, probabilities: Any) -> ByClass:
 
     Examples
     --------
-    >>> found = sx.metrics.by_class([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
-    >>> found.precision, found.recall
+    >>> scores = sx.metrics.by_class([0, 1, 1], [[0.9, 0.1], [0.6, 0.4], [0.2, 0.8]])
+    >>> scores.precision, scores.recall
     (array([0.5, 1. ]), array([1. , 0.5]))
     """
     labels, probabilities = as_classes(labels, probabilities)

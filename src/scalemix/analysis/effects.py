@@ -61,8 +61,8 @@ class Effect(NamedTuple):
     Examples
     --------
     >>> from scalemix.analysis.effects import effect
-    >>> found = effect(post, x, 0, num_values=5)
-    >>> found.mean.shape, found.individual.shape
+    >>> estimate = effect(post, x, 0, num_values=5)
+    >>> estimate.mean.shape, estimate.individual.shape
     ((5,), (40, 5))
     """
 

@@ -135,7 +135,7 @@ MEASURES = {
 }
 
 
-def evaluate(
+def find_figures(
     predictive: Predictive, y: Any, *, classes: bool, key: PRNGKeyArray, trained_on: Any = None
 ) -> dict[str, float]:
     """The figures of `MEASURES` that suit the target, by name.
@@ -177,10 +177,10 @@ def evaluate(
     return _finite(figures)
 
 
-def evaluate_each(
+def find_figures_by_target(
     predictive: Predictive, y: Any, *, key: PRNGKeyArray | None = None
 ) -> list[dict[str, float]]:
-    """The figures of each of several targets by itself; none for one target.
+    """The figures of each target by itself where there are several; none where there is one.
 
     With a `key`, which draws the samples behind it, CRPS is among them.
     """
@@ -198,7 +198,7 @@ def evaluate_each(
     levels = levels_of(predictive, y)
     num_samples = max(predictive.num_draws, LEAST_SAMPLES)
     samples = None if key is None else predictive.sample(key, num_samples)
-    found = []
+    by_target = []
     for i in range(y.shape[1]):
         interval = lower[:, i], upper[:, i]
         crps = np.nan if samples is None else metrics.crps(y[:, i], samples[..., i])
@@ -209,8 +209,8 @@ def evaluate_each(
             "width": metrics.interval_width(interval),
             "calibration_error": metrics.calibration_error(levels[:, i]),
         }
-        found.append(_finite(figures))
-    return found
+        by_target.append(_finite(figures))
+    return by_target
 
 
 def _commonest(y: np.ndarray, trained_on: Any) -> dict[str, float]:

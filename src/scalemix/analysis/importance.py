@@ -45,8 +45,8 @@ class Importance(NamedTuple):
     Examples
     --------
     >>> from scalemix.analysis.effects import permutation_importance
-    >>> found = permutation_importance(post, x, y, num_shuffles=2, key=key)
-    >>> found.loss.shape, found.measure
+    >>> importance = permutation_importance(post, x, y, num_shuffles=2, key=key)
+    >>> importance.loss.shape, importance.measure
     ((3,), 'RMSE')
     """
 
@@ -119,7 +119,7 @@ def permutation_importance(
     measure, costs_of = _measure(predictive, y)
     likely, costs = predictive.log_prob(y), costs_of(predictive)
     seeds = np.asarray(jax.random.bits(key, (len(groups), num_shuffles)))
-    found = []
+    by_group = []
     for columns, own in zip(groups, seeds, strict=True):
         numbers = [number_of(x, column, names) for column in columns]
         falls, shuffled = [], []
@@ -132,8 +132,8 @@ def permutation_importance(
             falls.append(likely - after.log_prob(y))
             shuffled.append(costs_of(after))
         lost = _mean_and_error(np.array(falls))
-        found.append((*lost, *_risen(costs, np.array(shuffled), measure, lost)))
-    loss, error, rise, rise_error = np.array(found).reshape(-1, 4).T
+        by_group.append((*lost, *_risen(costs, np.array(shuffled), measure, lost)))
+    loss, error, rise, rise_error = np.array(by_group).reshape(-1, 4).T
     return Importance(loss, error, rise, rise_error, measure)
 
 

@@ -109,10 +109,10 @@ def learning_curves(
     for baseline in full[1:]:
         predict = baselines.models(kind, num)[baseline.name]
         losses = {n: _losses(predict, train, test, [o[:n] for o in orders], kind) for n in sizes}
-        known = {n: found for n, found in losses.items() if found is not None}
+        known = {n: at_size for n, at_size in losses.items() if at_size is not None}
         if not known:
             continue
-        errors = {n: _errors(found, kind) for n, found in known.items()}
+        errors = {n: _errors(at_size, kind) for n, at_size in known.items()}
         (full_error,) = _errors(baseline.losses[None], kind)
         curves.append(
             Curve(

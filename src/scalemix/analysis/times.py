@@ -95,7 +95,7 @@ def fit_constant(y: np.ndarray) -> ConstantTimes | None:
     """
     from scipy.optimize import brentq
 
-    found = []
+    parameters = []
     for one in y.reshape(len(y), -1).T:
         logs, ended = np.log(np.abs(one)), one > 0
         if not ended.any():
@@ -110,5 +110,5 @@ def fit_constant(y: np.ndarray) -> ConstantTimes | None:
         # Times that are all alike are as regular as can be.
         shape = high if slope(high) <= 0 else brentq(slope, low, high)
         total = np.sum(np.exp(shape * (logs - highest))) / ended.sum()
-        found.append((shape, np.exp(highest + np.log(total) / shape)))
-    return ConstantTimes(*np.array(found).T)
+        parameters.append((shape, np.exp(highest + np.log(total) / shape)))
+    return ConstantTimes(*np.array(parameters).T)

@@ -117,7 +117,7 @@ class _Once(Terminal):
 
     def note(self, line: str) -> None:
         # What stands in quotes is the name of a column, or what is in its cells.
-        said = NUMBERS.sub(lambda found: found["quoted"] or "", line)
+        said = NUMBERS.sub(lambda match: match["quoted"] or "", line)
         if said not in self._said:
             self._said.add(said)
             super().note(line)

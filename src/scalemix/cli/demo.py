@@ -38,7 +38,7 @@ def demo(
     import jax
 
     from scalemix import data
-    from scalemix.analysis.evaluation import MEASURES, evaluate
+    from scalemix.analysis.evaluation import MEASURES, find_figures
     from scalemix.analysis.report import Column, ReportedFit, Story, write_report
     from scalemix.analysis.sizes import find_sizes
 
@@ -58,7 +58,7 @@ def demo(
             yacht.x[train], yacht.y[train], key=key, progress=terminal.progress
         ).posterior
         seconds = time.monotonic() - started
-        figures = evaluate(
+        figures = find_figures(
             posterior.predict(yacht.x[test]), yacht.y[test], classes=False, key=test_key
         )
         sizes[name] = find_sizes(posterior, yacht.x[test])

@@ -102,10 +102,10 @@ def _read_figures(said: dict[str, Any], *, doubled: bool) -> dict[str, float]:
 
 def _read_by_target(said: Any, num_targets: int) -> list[dict[str, float]]:
     """The figures of each of several targets; files from before have none."""
-    found = [_read_figures(dict(figures), doubled=False) for figures in said]
-    if len(found) not in (0, num_targets):
+    by_target = [_read_figures(dict(figures), doubled=False) for figures in said]
+    if len(by_target) not in (0, num_targets):
         raise ValueError("its figures are not those of its targets")
-    return found
+    return by_target
 
 
 def calibration_to_json(conformal: "Conformal") -> dict[str, Any]:

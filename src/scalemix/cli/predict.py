@@ -216,8 +216,7 @@ def measure(
     """
     import jax
 
-    from scalemix.analysis.evaluation import evaluate as find_figures
-    from scalemix.analysis.evaluation import evaluate_each
+    from scalemix.analysis.evaluation import find_figures, find_figures_by_target
 
     x, remarks = fitted.encode(table)
     y = fitted.columns.target.encode(table)
@@ -230,4 +229,4 @@ def measure(
         predictive, y, classes=fitted.columns.target.classes is not None, key=key,
         trained_on=None if trained is None else fitted.columns.target.encode(trained),
     )  # fmt: skip
-    return Measured(x, y, figures, evaluate_each(predictive, y, key=key))
+    return Measured(x, y, figures, find_figures_by_target(predictive, y, key=key))

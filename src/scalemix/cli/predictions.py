@@ -73,7 +73,7 @@ def read_thresholds(
     marks = {decimal or known.decimals.get(name, known.decimal) for name in target.names}
     units = target.units or ("",)
     unit = units[0] if len(set(units)) == 1 else ""
-    found = []
+    thresholds = []
     for one in said:
         # Of several targets all have to agree on what it means.
         values = {read_number(one, mark, unit) for mark in marks}
@@ -85,8 +85,8 @@ def read_thresholds(
                 f"decimal point and nothing between thousands, as in --above 1200.5, and several "
                 f"one by one, as in --above 3 --above 5."
             )
-        found.append(value)
-    return tuple(dict.fromkeys(found))
+        thresholds.append(value)
+    return tuple(dict.fromkeys(thresholds))
 
 
 def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: Terminal) -> Cells:
@@ -122,8 +122,10 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
         "aleatoric": predictive.aleatoric,
     }
     if asked.quantiles:
-        found = predictive.quantile(asked.quantiles)
-        measures |= {f"q{q:.15g}": values for q, values in zip(asked.quantiles, found, strict=True)}
+        quantiles = predictive.quantile(asked.quantiles)
+        measures |= {
+            f"q{q:.15g}": values for q, values in zip(asked.quantiles, quantiles, strict=True)
+        }
     above = _above(predictive, read_thresholds(asked.above, fitted, asked.decimal))
     cells: Cells = {}
     for i, of in enumerate(target.names):
@@ -140,8 +142,8 @@ def _above(predictive: "Predictive", thresholds: tuple[float, ...]) -> dict[floa
     if not thresholds:
         return {}
     with as_input_errors():
-        found = predictive.exceedance(thresholds)
-    return dict(zip(thresholds, found, strict=True))
+        probabilities = predictive.exceedance(thresholds)
+    return dict(zip(thresholds, probabilities, strict=True))
 
 
 def _of_classes(

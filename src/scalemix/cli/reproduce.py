@@ -120,9 +120,9 @@ def _compress(plan: str, images: Path | None, output: Path, terminal: Terminal) 
     compression.draw(content, output)
 
     def show() -> None:
-        for name, found in content["networks"].items():
+        for name, results in content["networks"].items():
             typer.echo(name)
-            print_table([*compression.HEAD], compression.results_table(name, found), right=(2,))
+            print_table([*compression.HEAD], compression.results_table(name, results), right=(2,))
         typer.echo(f"Results, networks and figures: {output}")
 
     terminal.result(content, show)

@@ -100,7 +100,7 @@ def train_stream(
     """Networks fitted to the parts of a large table, with the figures of rows held out."""
     import jax
 
-    from scalemix.analysis.evaluation import evaluate, evaluate_each
+    from scalemix.analysis.evaluation import find_figures, find_figures_by_target
     from scalemix.fitting.from_streams import fit_stream
     from scalemix.likelihoods.targets import suggestion
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
@@ -154,11 +154,11 @@ def train_stream(
     posterior, figures, by_target, conformal = fitted.posterior, {}, [], None
     if held is not None:
         predictive = posterior.predict(held[0])
-        figures = evaluate(
+        figures = find_figures(
             predictive, held[1], classes=num_classes is not None, key=test_key,
             trained_on=target.encode(survey.train_sample),
         )  # fmt: skip
-        by_target = evaluate_each(predictive, held[1], key=test_key)
+        by_target = find_figures_by_target(predictive, held[1], key=test_key)
     if apart is not None:
         with as_input_errors():
             conformal = calibrate(posterior.predict(apart[0]), apart[1])

@@ -59,7 +59,7 @@ def train(
     """Networks fitted to the rows to train on, with the figures of those held out."""
     import jax
 
-    from scalemix.analysis.evaluation import evaluate, evaluate_each
+    from scalemix.analysis.evaluation import find_figures, find_figures_by_target
     from scalemix.likelihoods.targets import suggestion
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
@@ -106,10 +106,10 @@ def train(
     figures, by_target = {}, []
     if len(held):
         predictive = posterior.predict(x[held])
-        figures = evaluate(
+        figures = find_figures(
             predictive, y[held], classes=num_classes is not None, key=test_key, trained_on=y[rows]
         )
-        by_target = evaluate_each(predictive, y[held], key=test_key)
+        by_target = find_figures_by_target(predictive, y[held], key=test_key)
     conformal, apart = None, source.calibrated()
     if len(apart):
         with as_input_errors():

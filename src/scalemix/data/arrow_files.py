@@ -180,14 +180,17 @@ def import_pyarrow(path: Path) -> Any:
 
 
 def _files_below(folder: Path) -> list[Path]:
-    """Data files; others leave their lists and unfinished parts under names with these signs."""
-    found = (
+    """The data files of a folder and of those in it, in order.
+
+    Under names that begin with `_` or `.`, other programs keep lists and unfinished parts.
+    """
+    return sorted(
         each
         for each in folder.rglob("*")
         if each.suffix.lower() in SUFFIXES
         and not any(part.startswith(("_", ".")) for part in each.relative_to(folder).parts)
+        and each.is_file()
     )
-    return sorted(each for each in found if each.is_file())
 
 
 def _folders(path: Path, root: Path) -> dict[str, str]:

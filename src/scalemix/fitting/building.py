@@ -142,18 +142,13 @@ def ways_to_read(
     if layout is None or not may_do_without(recipe, layout):
         return [network]
     on = jnp.asarray(~layout.optional)
-    without = eqx.tree_at(lambda n: first_layer(n).on, network, on)
+    without = eqx.tree_at(lambda n: n.first_layer.on, network, on)
     return [network, without] if can_choose else [without]
-
-
-def first_layer(network: PyTree) -> Any:
-    """The layer that reads the inputs."""
-    return network.first if isinstance(network, networks.ResNet) else network.layers[0]
 
 
 def reads_all(network: PyTree) -> bool:
     """Whether a network that knows its columns reads all inputs."""
-    return bool(first_layer(network).on.all())
+    return bool(network.first_layer.on.all())
 
 
 def build_network(

@@ -112,17 +112,17 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _check_sizes(file: zipfile.ZipFile, size: int) -> None:
     """Refuse a file that unpacks to more than its own length, for ours are not compressed."""
-    members = file.infolist()
-    packed = any(member.compress_type != zipfile.ZIP_STORED for member in members)
-    if packed or sum(member.file_size for member in members) > size:
+    entries = file.infolist()
+    packed = any(entry.compress_type != zipfile.ZIP_STORED for entry in entries)
+    if packed or sum(entry.file_size for entry in entries) > size:
         raise ValueError("it is compressed, and checkpoints are not")
 
 
 def _read_header(file: zipfile.ZipFile) -> bytes:
-    member = file.getinfo("header.npy")
-    if member.file_size > LARGEST_HEADER:
+    entry = file.getinfo("header.npy")
+    if entry.file_size > LARGEST_HEADER:
         raise ValueError("its header is too long")
-    with file.open(member) as content:
+    with file.open(entry) as content:
         shape, dtype = _read_form(content)
         if len(shape) != 1 or dtype != np.uint8:
             raise ValueError("its header is no text")
@@ -197,19 +197,19 @@ def _environment() -> dict[str, str]:
 
 def _read_array(file: zipfile.ZipFile, name: str, like: Any) -> np.ndarray:
     """The array, read only if its shape and type are those of `like`."""
-    with file.open(f"{name}.npy") as member:
-        shape, dtype = _read_form(member)
+    with file.open(f"{name}.npy") as content:
+        shape, dtype = _read_form(content)
         if shape != np.shape(like) or dtype != np.dtype(like.dtype):
             raise ValueError(f"{name} is {dtype}{list(shape)}, which this run does not have")
         # A copy, because a run fills its histories in place.
-        return np.frombuffer(member.read(), dtype).reshape(shape).copy()
+        return np.frombuffer(content.read(), dtype).reshape(shape).copy()
 
 
-def _read_form(member: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
+def _read_form(content: IO[bytes]) -> tuple[tuple[int, ...], np.dtype]:
     """The shape and type in an array's header, before its content is read."""
-    if np.lib.format.read_magic(member) != (1, 0):
+    if np.lib.format.read_magic(content) != (1, 0):
         raise ValueError("an array is of another format")
-    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(member)
+    shape, by_columns, dtype = np.lib.format.read_array_header_1_0(content)
     if by_columns and len(shape) > 1:
         raise ValueError("an array is not in the order of its rows")
     return shape, dtype

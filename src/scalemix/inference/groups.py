@@ -61,10 +61,10 @@ class Groups:
         if self.num == 1:
             return program(*arguments[0])
         # Compiled here: settings of JAX such as `jax.enable_x64` are those of this thread alone.
-        compiled = program.lower(*arguments[0]).compile()
+        executable = program.lower(*arguments[0]).compile()
 
         def run_one(given: tuple[Any, ...]) -> PyTree:
-            return jax.block_until_ready(compiled(*given))
+            return jax.block_until_ready(executable(*given))
 
         # On Ctrl-C the threads end what they are at before anything else happens.
         with ThreadPoolExecutor(min(self.num, _num_cores())) as pool:

@@ -17,21 +17,21 @@ FROM_HEADS = PathRule("*/kernel", row_axis=0, output_axis=2, ndim=3)
 
 def flax_rules(params: PyTree) -> tuple[LayerRule, ...]:
     """A rule for each `kernel` and each `embedding`; `ValueError` if there are none."""
-    found: list[LayerRule] = []
+    rules: list[LayerRule] = []
     names: list[str] = []
     for path, leaf in arrays_of(params):
         names.append(path_name(path))
         # The paths are those in a network, which keeps the tree in one of its fields.
         rule = _rule(params, path[1:], leaf.shape, names[-1])
         if rule is not None:
-            found.append(rule.layer_rule(path, leaf.shape))
-    if not found:
+            rules.append(rule.layer_rule(path, leaf.shape))
+    if not rules:
         raise ValueError(
             f"None of the parameters is a 'kernel' or an 'embedding', as they are called in Flax: "
             f"{', '.join(names) or 'there are none'}. Say which ones can carry a prior: "
             f"rules=[PathRule('*/w', row_axis=0, output_axis=1)]."
         )
-    return tuple(found)
+    return tuple(rules)
 
 
 def _rule(

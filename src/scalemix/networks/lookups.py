@@ -38,13 +38,13 @@ def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> l
     met: list[Site] = []
 
     def run(x: PyTree) -> list[Array]:
-        found: list[Array] = []
+        starts: list[Array] = []
 
         def note(site: Site, use: Any) -> None:
             axis = site.num_stacked + tables[site]
             if isinstance(use, Lookup) and axis in use.starts:
                 met.append(site)
-                found.append(use.starts[axis])
+                starts.append(use.starts[axis])
 
         probes = {
             site.name: Probe(
@@ -53,7 +53,7 @@ def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> l
             for site in tables
         }
         run_with_weights(network, tuple(tables), probes, x)
-        return found
+        return starts
 
     if not tables:
         return []
@@ -76,7 +76,7 @@ def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> l
         jnp.asarray(piece.reshape(part.shape), part.dtype)
         for piece, part in zip(pieces, parts, strict=True)
     ]
-    found = []
+    lookups = []
     for number, site in enumerate(met):
         needed = [other == number for other in range(len(met))]
         jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, needed, instantiate=True)
@@ -88,8 +88,8 @@ def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> l
             np.array([place for which, place in taken if which == number], int)
             for number in range(len(parts))
         ]
-        found.append(Lookups(site.name, site.layer_shape[tables[site]], by_part))
-    return found
+        lookups.append(Lookups(site.name, site.layer_shape[tables[site]], by_part))
+    return lookups
 
 
 def _moves(jaxpr: Jaxpr) -> bool:

@@ -62,6 +62,9 @@ class MLP(eqx.Module):
     summary: ClassVar[str] = "a multilayer perceptron"
     """What the network is, for reports."""
 
+    layer_fields: ClassVar[tuple[str, ...]] = ("layers",)
+    """The fields that hold its layers, in the order in which they are passed."""
+
     layers: tuple[eqx.nn.Linear, ...]
     activation: Callable[[Array], Array] = eqx.field(static=True)
 
@@ -88,6 +91,11 @@ class MLP(eqx.Module):
             ),
         )
         self.activation = activation
+
+    @property
+    def first_layer(self) -> Any:
+        """The layer that reads the inputs."""
+        return self.layers[0]
 
     def __call__(self, x: Array) -> Array:
         for layer in self.layers[:-1]:

@@ -127,11 +127,11 @@ def arrays_of(params: PyTree) -> Iterator[tuple[tuple[Any, ...], Any]]:
                 raise ValueError(f"Two parameters are called {name!r}. Rename one of them.")
             names.add(name)
             try:
-                found = at_path(params, tuple(path))
+                reached = at_path(params, tuple(path))
             except Exception:
                 # Whatever a container of someone else's raises at a key that it does not know.
-                found = None
-            if found is not leaf:
+                reached = None
+            if reached is not leaf:
                 raise ValueError(
                     f"The parameters at {jax.tree_util.keystr(path)!r} are kept in a container "
                     f"that is no dict, list, tuple or module. Turn them into dicts first: "

@@ -1,7 +1,7 @@
 """The residual network of the paper."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -46,6 +46,9 @@ class ResNet(eqx.Module):
     summary: ClassVar[str] = "a residual network"
     """What the network is, for reports."""
 
+    layer_fields: ClassVar[tuple[str, ...]] = ("first", "blocks", "last")
+    """The fields that hold its layers, in the order in which they are passed."""
+
     first: eqx.nn.Linear
     blocks: tuple[eqx.nn.Linear, ...]
     last: eqx.nn.Linear
@@ -69,6 +72,11 @@ class ResNet(eqx.Module):
         )
         self.last = eqx.nn.Linear(width, out_size, key=keys[-1])
         self.activation = activation
+
+    @property
+    def first_layer(self) -> Any:
+        """The layer that reads the inputs."""
+        return self.first
 
     def __call__(self, x: Array) -> Array:
         h = self.activation(self.first(x))

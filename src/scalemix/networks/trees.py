@@ -103,8 +103,8 @@ def from_function(
     """
     _check_function(function)
     params = jax.tree.map(_as_array, params)
-    found = flax_rules(params) if rules is None else find_rules(params, rules)
-    return FunctionNetwork(params=params, function=function, layer_rules=found)
+    layer_rules = flax_rules(params) if rules is None else find_rules(params, rules)
+    return FunctionNetwork(params=params, function=function, layer_rules=layer_rules)
 
 
 def _check_function(function: Any) -> None:

@@ -159,8 +159,8 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
         if predictive.likelihood.support[0] == 0:
             refuse_unobserved(targets)
         return _choose(predictive, np.asarray(y, np.float64).reshape(targets.shape), targets)
-    found = np.take_along_axis(predictive.mean, targets[:, None].astype(int), axis=1)[:, 0]
-    return Conformal(np.sort(found))
+    plausibility = np.take_along_axis(predictive.mean, targets[:, None].astype(int), axis=1)[:, 0]
+    return Conformal(np.sort(plausibility))
 
 
 def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conformal:
@@ -174,13 +174,13 @@ def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
         return Conformal(np.sort(tails, axis=0), np.zeros(tails.shape[1:], bool))
     errors = -np.abs(y - predictive.mean)
     widths = []
-    for found, by_error in ((tails, False), (errors, True)):
-        some = Conformal(np.sort(found[chosen_by], axis=0), np.full(found.shape[1:], by_error))
+    for values, by_error in ((tails, False), (errors, True)):
+        some = Conformal(np.sort(values[chosen_by], axis=0), np.full(values.shape[1:], by_error))
         lower, upper = some.interval(predictive, COMPARED)
         widths.append(np.mean((upper - lower)[chosen_by], axis=0))
     by_error = np.asarray(widths[1] * NARROWER < widths[0])
-    found = np.where(by_error, errors, tails)[~chosen_by]
-    return Conformal(np.sort(found, axis=0), by_error)
+    plausibility = np.where(by_error, errors, tails)[~chosen_by]
+    return Conformal(np.sort(plausibility, axis=0), by_error)
 
 
 def _by_tail(predictive: Predictive, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

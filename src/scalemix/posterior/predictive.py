@@ -319,8 +319,8 @@ class Predictive:
             tails = tails.reshape(len(tails), *(tails.shape[1:] or [1] * len(shape)))
             return np.broadcast_to(tails, (len(self), len(tails), *shape))
 
-        found = self._stream(statistics.ends, by_row(lower), by_row(upper))
-        first, second = (self._in_units(np.moveaxis(values, 1, 0)) for values in found)
+        ends = self._stream(statistics.ends, by_row(lower), by_row(upper))
+        first, second = (self._in_units(np.moveaxis(values, 1, 0)) for values in ends)
         return first, second
 
     def absolute_error(self, y: Any) -> np.ndarray:

@@ -20,7 +20,7 @@ from scalemix.networks import ResNet
 from scalemix.posterior import statistics
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.streaming import stream
-from scalemix.reproduce.dropout import GROUPS, KINDS, Fitted, fit_dropout
+from scalemix.reproduce.dropout import GROUPS, KINDS, SplitFits, fit_dropout
 from scalemix.reproduce.plans import WIDTH, Plan, Split
 from scalemix.structures import ADD, ARD, ARDADD, Structure
 
@@ -37,7 +37,7 @@ NUM_PREDICTED = 1000
 
 def fit_em(
     data: Dataset, splits: Sequence[Split], plan: Plan, structure: str, progress: bool | None
-) -> Fitted:
+) -> SplitFits:
     """Table 2: a residual network of 2 x 50 under inverse gamma(3, 3) scales, by variational EM."""
     method = VariationalEM(warm_up=plan.warm_up, **plan.training(len(splits[0][0])))
     keys = jax.random.split(jax.random.key(4), len(splits))
@@ -53,7 +53,7 @@ def fit_em(
         keys=keys,
         progress=progress,
     )
-    return Fitted(posteriors, [{} for _ in splits])
+    return SplitFits(posteriors, [{} for _ in splits])
 
 
 def measure(

@@ -51,7 +51,7 @@ GROUPS = [
 NUM_DRAWS = 10
 
 
-class Fitted(NamedTuple):
+class SplitFits(NamedTuple):
     """A posterior for each split, and what was chosen for it inside its training set."""
 
     posteriors: list[Posterior]
@@ -64,7 +64,7 @@ def fit_dropout(
     plan: Plan,
     names: Sequence[str],
     progress: bool | None,
-) -> dict[str, Fitted]:
+) -> dict[str, SplitFits]:
     """Fits of each split by methods that share draws alike.
 
     All splits, objectives and choices are tried as one program, and what was chosen trains as
@@ -100,7 +100,7 @@ def fit_dropout(
         mine = [made[fit] for fit in wanted[name]]
         if KINDS[name].given_rows:
             mine = [given_rows(*one) for one in zip(mine, prepared, keys, strict=True)]
-        fitted[name] = Fitted(mine, [plan.choices[c] for c in best[name]])
+        fitted[name] = SplitFits(mine, [plan.choices[c] for c in best[name]])
     return fitted
 
 

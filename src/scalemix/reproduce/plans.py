@@ -57,10 +57,10 @@ class Plan:
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Plan":
         """The plan of a results file. What an older file does not say was as it is by default."""
-        found: dict[str, Any] = {
+        settings: dict[str, Any] = {
             name: tuple(v) if isinstance(v, list) else v for name, v in values.items()
         }
-        return cls(**found)
+        return cls(**settings)
 
     def training(self, num_rows: int) -> dict[str, Any]:
         """Steps, batch size and learning rate for a training set of this size."""

@@ -39,9 +39,9 @@ def whole(cell: Cell) -> int | None:
 
 
 def exact(cell: Cell) -> float | None:
-    """The number of a cell, such that two are equal only if they are: as `whole` if it is whole."""
-    found = whole(cell)
-    return number(cell) if found is None else found
+    """The number of a cell: a whole one to the last digit, so that different numbers differ."""
+    as_whole = whole(cell)
+    return number(cell) if as_whole is None else as_whole
 
 
 def number(cell: Cell) -> float | None:

@@ -64,20 +64,20 @@ def _moment(cell: Cell, order: DateOrder) -> datetime.datetime | None:
             return datetime.datetime.fromisoformat(cell)
         except ValueError:
             pass
-    found = PATTERNS["ymd"].fullmatch(cell) or PATTERNS[order].fullmatch(cell)
-    return None if found is None else _built(found)
+    match = PATTERNS["ymd"].fullmatch(cell) or PATTERNS[order].fullmatch(cell)
+    return None if match is None else _built(match)
 
 
-def _built(found: re.Match[str]) -> datetime.datetime | None:
-    hour = int(found["hour"] or 0)
-    if found["half"]:
+def _built(match: re.Match[str]) -> datetime.datetime | None:
+    hour = int(match["hour"] or 0)
+    if match["half"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + 12 * (found["half"].lower() == "pm")
+        hour = hour % 12 + 12 * (match["half"].lower() == "pm")
     try:
         return datetime.datetime(
-            int(found["y"]), int(found["m"]), int(found["d"]), hour, int(found["minute"] or 0),
-            int(found["second"] or 0),
+            int(match["y"]), int(match["m"]), int(match["d"]), hour, int(match["minute"] or 0),
+            int(match["second"] or 0),
         )  # fmt: skip
     except ValueError:
         return None

@@ -122,7 +122,7 @@ def settle(
     with_units, on_units = _settle_units(
         path, {name: columns[name] for name in considered}, places, known
     )
-    bare = {name: found.cells for name, found in with_units.items()}
+    bare = {name: column.cells for name, column in with_units.items()}
     columns = {**columns, **bare}
     looks = {
         name: look
@@ -152,7 +152,7 @@ def settle(
             examples.setdefault(decimal, {})[name] = "{} is {}".format(*example)
     marks = set(told.values())
     common = said or (marks.pop() if len(marks) == 1 else None)
-    units = {name: found.unit for name, found in with_units.items()}
+    units = {name: column.unit for name, column in with_units.items()}
     return Settled(changed, common, decimals, units, (*on_units, *_remarks(examples)))
 
 
@@ -160,11 +160,11 @@ def _settle_units(
     path: Path, columns: Mapping[str, Sequence[Cell]], places: Sequence[str], known: Known
 ) -> tuple[dict[str, WithUnit], list[str]]:
     """Columns of numbers without the signs of their units, and remarks; or an `InputError`."""
-    found, remarks = {}, []
+    with_units, remarks = {}, []
     for name, cells in columns.items():
         one = find_unit(cells)
         if one is not None and (known.is_sure(name) or _has_numbers(one.cells)):
-            found[name] = one
+            with_units[name] = one
             remarks += _on_bare(path, name, one, cells, places)
         if known.units is None:
             continue
@@ -177,11 +177,11 @@ def _settle_units(
             )
         if expected and not unit and any(cell is not None for cell in cells):
             remarks.append(f"{name!r}: numbers without a unit, taken to be in {expected}")
-    if found and known.units is None:
-        said = [f"{name!r} in {one.unit}" for name, one in found.items()]
-        old, new = next(iter(found.values())).example
+    if with_units and known.units is None:
+        said = [f"{name!r} in {one.unit}" for name, one in with_units.items()]
+        old, new = next(iter(with_units.values())).example
         remarks.append(f"numbers with a unit: {shortened(said)}, where {old} is {new}")
-    return found, remarks
+    return with_units, remarks
 
 
 def _on_bare(
@@ -325,9 +325,9 @@ def read_number(said: str, decimal: str | None, unit: str) -> float | None:
     decimals, 3,5 may be 3 and 5, and where no mark is known, so may 1,200.
     """
     said = said.strip()
-    found = split(said)
-    if found is not None:
-        sign, said = found
+    parts = split(said)
+    if parts is not None:
+        sign, said = parts
         if sign != unit:
             return None
     if is_open(said):
@@ -350,11 +350,11 @@ def _plain(cell: Cell, decimal: str) -> Cell:
     """The number as Python writes it, or the cell as it is."""
     if not isinstance(cell, str):
         return cell
-    found = PATTERNS[decimal].fullmatch(cell)
-    if found is None:
+    match = PATTERNS[decimal].fullmatch(cell)
+    if match is None:
         return cell
-    if found["between"] is not None:
-        cell = cell.replace(found["between"], "")
+    if match["between"] is not None:
+        cell = cell.replace(match["between"], "")
     return cell.replace(decimal, POINT)
 
 

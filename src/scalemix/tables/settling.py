@@ -46,12 +46,14 @@ def settle_columns(
     text = text._replace(missing=said.missing)
     changed: Collection[str] = ()
     if known is not None:
-        found = settle(
+        settled = settle(
             path, columns, places=places, said=said.decimal, known=known, separator=text.separator
         )
-        changed, remarks = found.columns, found.remarks
-        ready |= found.columns
-        text = text._replace(decimal=found.decimal, decimals=found.decimals, units=found.units)
+        changed, remarks = settled.columns, settled.remarks
+        ready |= settled.columns
+        text = text._replace(
+            decimal=settled.decimal, decimals=settled.decimals, units=settled.units
+        )
     unmarked: dict[str, Sequence[Cell]] = {}
     if said.missing:
         ready = {name: without_marked(cells, said.missing) for name, cells in ready.items()}

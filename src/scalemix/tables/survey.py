@@ -178,10 +178,10 @@ class Survey:
 
     def ends(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest number of each column of numbers, of training rows."""
-        found = [
+        number_facts = [
             self.facts[c.name].values(c.written) for c in columns.inputs if isinstance(c, Numeric)
         ]
-        low, high = [facts.low for facts in found], [facts.high for facts in found]
+        low, high = [facts.low for facts in number_facts], [facts.high for facts in number_facts]
         return np.array(low), np.array(high)
 
 

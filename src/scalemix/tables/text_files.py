@@ -69,12 +69,12 @@ def decode(
                 f"{path}, line {line}: it is not text in {said}, as --encoding says."
             ) from None
         return Decoded(text.removeprefix("\ufeff"), said)
-    found = _find_unicode(content)
+    guess = _find_unicode(content)
     try:
-        text = read(found)
+        text = read(guess)
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        if found != "utf-8" or any(control in content for control in CONTROLS):
+        if guess != "utf-8" or any(control in content for control in CONTROLS):
             raise InputError(
                 f"{path}, line {line}: it is not a CSV file in UTF-8 or UTF-16. If it is text, "
                 f"--encoding names its encoding."
@@ -85,7 +85,7 @@ def decode(
             raise InputError(
                 f"{path}, line {line}: it is not a CSV file, for it holds a zero byte."
             )
-        return Decoded(text, found)
+        return Decoded(text, guess)
     known = (expected,) if expected is not None and _is_encoding(expected) else ()
     for encoding in (*known, *WESTERN):
         try:

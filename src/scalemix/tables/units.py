@@ -30,17 +30,17 @@ class WithUnit(NamedTuple):
 
 def split(cell: str) -> tuple[str, str] | None:
     """The sign of a unit, and the rest of the cell; `None` if it has none."""
-    found = BEFORE.fullmatch(cell) or AFTER.fullmatch(cell)
-    return None if found is None else (found["unit"], found["minus"] + found["number"])
+    match = BEFORE.fullmatch(cell) or AFTER.fullmatch(cell)
+    return None if match is None else (match["unit"], match["minus"] + match["number"])
 
 
 def find_unit(cells: Sequence[Cell]) -> WithUnit | None:
     """The column without the signs of its unit; `None` if it has none, or several."""
     texts = texts_of(cells)
-    # Most columns have none, so that it should not take long.
+    # Most columns have no unit, and this test is quick.
     if SIGN.search("\n".join(texts)) is None:
         return None
-    pairs = {cell: found for cell in dict.fromkeys(texts) if (found := split(cell)) is not None}
+    pairs = {cell: parts for cell in dict.fromkeys(texts) if (parts := split(cell)) is not None}
     units = {unit for unit, _ in pairs.values()}
     if len(units) != 1:
         return None

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import scalemix as sx
-from scalemix.analysis.evaluation import evaluate
+from scalemix.analysis.evaluation import find_figures
 from scalemix.analysis.report import Column, ReportedFit, Story, build_report
 from scalemix.analysis.sizes import Sizes
 from scalemix.data.scaling import UNSCALED
@@ -67,7 +67,9 @@ def _reported(name, posterior, y, classes, tested) -> ReportedFit:
     figures = {}
     if tested:
         predictive = posterior.predict(X[TEST])
-        figures = evaluate(predictive, y[TEST], classes=bool(classes), key=KEY, trained_on=y[TRAIN])
+        figures = find_figures(
+            predictive, y[TEST], classes=bool(classes), key=KEY, trained_on=y[TRAIN]
+        )
     return ReportedFit(name, posterior, figures, {HOSTILE: HOSTILE}, SIZES)
 
 

@@ -59,8 +59,8 @@ def test_the_best_variance_is_that_of_an_optimiser(base, mixture, float64):
                 v = np.where(np.arange(2) == output, np.exp(log_v), best)
                 return -float(bound(mean, deviation, {"output": v}))
 
-            found = minimize_scalar(height, bounds=(-18, 18), method="bounded")
-            assert np.log(best[output]) == pytest.approx(found.x, abs=2e-3)
+            optimum = minimize_scalar(height, bounds=(-18, 18), method="bounded")
+            assert np.log(best[output]) == pytest.approx(optimum.x, abs=2e-3)
 
 
 @pytest.mark.parametrize("base", [Laplace(), StudentT(4.0)], ids=lambda b: type(b).__name__)

@@ -18,7 +18,7 @@ LONGEST_WORD, LONGEST_LINE = 16, 26
 
 
 def effect(
-    found: Effect,
+    estimate: Effect,
     names: Sequence[str] | None = None,
     *,
     target: str = "mean prediction",
@@ -29,7 +29,7 @@ def effect(
 
     Parameters
     ----------
-    found : Effect
+    estimate : Effect
         What `scalemix.analysis.effects.effect` gave.
     names : sequence of str, optional
         What all columns of the table are called; by default as in the frame, and columns of an
@@ -56,11 +56,11 @@ def effect(
     'a'
     """
     ax = new_axes()[0] if ax is None else ax
-    labels = found.names if names is None else [str(names[c]) for c in found.columns]
-    if len(found.columns) == 2:
-        first, second = (np.arange(len(grid)) for grid in found.grids)
-        mesh = ax.pcolormesh(first, second, found.mean.T, cmap="cividis", shading="nearest")
-        for axis, grid in ((ax.xaxis, found.grids[0]), (ax.yaxis, found.grids[1])):
+    labels = estimate.names if names is None else [str(names[c]) for c in estimate.columns]
+    if len(estimate.columns) == 2:
+        first, second = (np.arange(len(grid)) for grid in estimate.grids)
+        mesh = ax.pcolormesh(first, second, estimate.mean.T, cmap="cividis", shading="nearest")
+        for axis, grid in ((ax.xaxis, estimate.grids[0]), (ax.yaxis, estimate.grids[1])):
             # Numbers in between can be guessed, words cannot.
             most = 5 if grid.dtype.kind in "biufM" else len(grid)
             some = np.unique(np.linspace(0, len(grid) - 1, most).astype(int))
@@ -69,18 +69,20 @@ def effect(
         plain_numbers(bar.ax.yaxis)
         tidy(ax, *labels)
         return ax
-    (grid,) = found.grids
-    centred = found.individual - found.individual.mean(axis=1, keepdims=True) + found.mean.mean()
+    (grid,) = estimate.grids
+    centred = (
+        estimate.individual - estimate.individual.mean(axis=1, keepdims=True) + estimate.mean.mean()
+    )
     some = np.unique(np.linspace(0, len(centred) - 1, min(len(centred), most_curves)).astype(int))
     if grid.dtype.kind in "biufM":
         ax.plot(grid, centred[some].T, color=GREY, alpha=0.25, linewidth=0.7)
-        ax.fill_between(grid, found.lower, found.upper, color=SKY, alpha=0.5, linewidth=0)
-        ax.plot(grid, found.mean, color=BLUE, linewidth=1.8)
+        ax.fill_between(grid, estimate.lower, estimate.upper, color=SKY, alpha=0.5, linewidth=0)
+        ax.plot(grid, estimate.mean, color=BLUE, linewidth=1.8)
         if grid.dtype.kind != "M":
             plain_numbers(ax.xaxis)
     else:
-        below, above = found.mean - found.lower, found.upper - found.mean
-        ax.errorbar(np.arange(len(grid)), found.mean, (below, above), fmt="o", color=BLUE)
+        below, above = estimate.mean - estimate.lower, estimate.upper - estimate.mean
+        ax.errorbar(np.arange(len(grid)), estimate.mean, (below, above), fmt="o", color=BLUE)
         words = [_cut(str(value)) for value in grid]
         # Long words would run into each other.
         crowded = sum(map(len, words)) > LONGEST_LINE
@@ -99,7 +101,7 @@ def effect(
 
 
 def importance(
-    found: Importance,
+    estimate: Importance,
     names: Sequence[str],
     relevance: Any = None,
     *,
@@ -108,11 +110,11 @@ def importance(
 ) -> "Axes":
     """Draw the importance of columns with its uncertainty, and the prior's relevance beside it.
 
-    Importance is `found.rise`: by how much `found.measure` gets worse without the column.
+    Importance is `estimate.rise`: by how much `estimate.measure` gets worse without the column.
 
     Parameters
     ----------
-    found : Importance
+    estimate : Importance
         What `scalemix.analysis.effects.permutation_importance` gave.
     names : sequence of str
         What the columns are called.
@@ -133,31 +135,31 @@ def importance(
     --------
     >>> from scalemix import plots
     >>> from scalemix.analysis.effects import permutation_importance
-    >>> found = permutation_importance(post, x, y, num_shuffles=2, key=key)
-    >>> ax = plots.importance(found, ["a", "b", "c"], post.relevance().inputs)
+    >>> estimate = permutation_importance(post, x, y, num_shuffles=2, key=key)
+    >>> ax = plots.importance(estimate, ["a", "b", "c"], post.relevance().inputs)
     >>> len(ax.get_yticks())
     3
     """
-    if len(names) != len(found.rise):
-        raise ValueError(f"There are {len(found.rise)} columns and {len(names)} names.")
-    order = found.order[:top]
+    if len(names) != len(estimate.rise):
+        raise ValueError(f"There are {len(estimate.rise)} columns and {len(names)} names.")
+    order = estimate.order[:top]
     places = np.arange(len(order))
     ax = new_axes(height=1.2 + 0.34 * len(order))[0] if ax is None else ax
     ax.barh(
-        places - 0.18, found.rise[order], 0.34, xerr=2 * found.rise_error[order], color=BLUE,
+        places - 0.18, estimate.rise[order], 0.34, xerr=2 * estimate.rise_error[order], color=BLUE,
         ecolor=GREY, label="importance, two standard errors",
     )  # fmt: skip
     if relevance is not None:
         shares = np.asarray(relevance, float)
-        scale = max(found.rise.max(), 0.0) / shares.max() if shares.max() > 0 else 0.0
+        scale = max(estimate.rise.max(), 0.0) / shares.max() if shares.max() > 0 else 0.0
         ax.barh(places + 0.18, shares[order] * scale, 0.34, color=RED, label="prior's relevance")
         legend(ax)
     ax.set_yticks(places, [str(names[i]) for i in order])
     ax.invert_yaxis()
     ax.axvline(0, color=GREY, linewidth=0.8)
     plain_numbers(ax.xaxis)
-    lost = "rise of the {}" if found.measure != LOG_LIKELIHOOD else "{} lost, nats a row,"
-    tidy(ax, f"{lost.format(found.measure)} when shuffled", "")
+    lost = "rise of the {}" if estimate.measure != LOG_LIKELIHOOD else "{} lost, nats a row,"
+    tidy(ax, f"{lost.format(estimate.measure)} when shuffled", "")
     return ax
 
 

@@ -44,13 +44,13 @@ def by_class(study: Study) -> list[Element]:
         )
     ]
     for fit, predictive in zip(study.story.fits, study.predictives, strict=True):
-        found = metrics.by_class(y, predictive.mean)
+        scores = metrics.by_class(y, predictive.mean)
         guess = predictive.mean.argmax(axis=1)
         areas = [metrics.auc(y == i, predictive.mean[:, i]) for i in range(len(classes))]
         if len(study.story.fits) > 1:
             contents.append(element("h3", fit.name))
         rows = [
-            (name, f"{found.num_rows[i]:,}", _share(found.precision[i]), _share(found.recall[i]),
+            (name, f"{scores.num_rows[i]:,}", _share(scores.precision[i]), _share(scores.recall[i]),
              NONE if np.isnan(areas[i]) else f"{areas[i]:.3f}")
             for i, name in enumerate(classes)
         ]  # fmt: skip

@@ -31,11 +31,13 @@ def relevance(study: Study) -> Element:
     order = study.measured
     if story.test is not None:
         order = study.leading
-        for fit, found in zip(story.fits, study.importances, strict=True):
+        for fit, importance in zip(story.fits, study.importances, strict=True):
             of = f", {fit.name}" if several else ""
-            parts = [("nats a row lost", found.loss, found.error)]
-            if found.measure != LOG_LIKELIHOOD:
-                parts.insert(0, (f"rise of the {found.measure}", found.rise, found.rise_error))
+            parts = [("nats a row lost", importance.loss, importance.error)]
+            if importance.measure != LOG_LIKELIHOOD:
+                parts.insert(
+                    0, (f"rise of the {importance.measure}", importance.rise, importance.rise_error)
+                )
             for head, values, errors in parts:
                 heads.append(f"{head}{of}")
                 for place, column in enumerate(study.measured):
@@ -87,21 +89,21 @@ def _with_error(value: float, error: float) -> str:
     return " ± ".join(f"{part:,.{max(digits, 0)}f}" for part in shown)
 
 
-def _what_is_drawn(found: Importance) -> str:
-    if found.measure == LOG_LIKELIHOOD:
-        return f"What is lost of the {found.measure}"
-    return f"The rise of the {found.measure}"
+def _what_is_drawn(importance: Importance) -> str:
+    if importance.measure == LOG_LIKELIHOOD:
+        return f"What is lost of the {importance.measure}"
+    return f"The rise of the {importance.measure}"
 
 
-def _how_ordered(found: Importance) -> str:
+def _how_ordered(importance: Importance) -> str:
     """What importance is, and which measure orders the columns."""
     about = "Importance is about these rows, and what happens when the column is shuffled among"
-    if found.measure == LOG_LIKELIHOOD:
+    if importance.measure == LOG_LIKELIHOOD:
         said = f"{about} them: {NATS}. This orders the columns"
     else:
         said = (
-            f"{about} them. Predictions get worse (the {found.measure} rises), and {NATS}. A "
-            f"single odd row can decide the second. So the {found.measure} orders the columns"
+            f"{about} them. Predictions get worse (the {importance.measure} rises), and {NATS}. A "
+            f"single odd row can decide the second. So the {importance.measure} orders the columns"
         )
     return (
         f"{said}: those beyond two standard errors, which stand behind each figure, come first. "

@@ -37,11 +37,11 @@ def effects(study: Study) -> Element | None:
     alone = [(setting,) for setting in settings.values()]
     # A map shows no more for having more values, and every pair has one.
     together = [tuple(setting.thinned(PAIR_VALUES) for setting in pair) for pair in pairs]
-    found = effects_of_inputs(
+    estimates = effects_of_inputs(
         study.last.posterior, study.test[0], [*alone, *together], output=study.output,
         num_rows=MOST_ROWS,
     )  # fmt: skip
-    single, double = found[: len(alone)], found[len(alone) :]
+    single, double = estimates[: len(alone)], estimates[len(alone) :]
     target = _target(study)
     made = [
         picture(image, _in_words(effect, target), f"The effect of {effect.names[0]} on {target}.")

@@ -100,26 +100,26 @@ def class_calibration(
     return draw(paint, across, down, width=2.9 * across, height=3.0 * down)
 
 
-def importance(found: Importance, names: list[str], relevance: np.ndarray | None) -> Image:
+def importance(estimate: Importance, names: list[str], relevance: np.ndarray | None) -> Image:
     """What predictions lose without each column, and the prior's relevance beside it."""
     top = 15
     rows = min(len(names), top)
     return draw(
         lambda axes: plots.importance(
-            found, [plain(name) for name in names], relevance, top=top, ax=axes[0]
+            estimate, [plain(name) for name in names], relevance, top=top, ax=axes[0]
         ),
         width=5.8,
         height=1.4 + 0.36 * rows,
     )
 
 
-def effects(found: list[Effect], target: str, bounds: tuple[float, float]) -> list[Image]:
+def effects(estimates: list[Effect], target: str, bounds: tuple[float, float]) -> list[Image]:
     """A picture for each effect: a curve, points, or a map of two columns.
 
     `bounds` are those of the prediction, which curves of single rows that are moved may leave.
     """
     made = []
-    for effect in found:
+    for effect in estimates:
         shown = effect._replace(names=tuple(plain(name) for name in effect.names))
 
         def paint(axes: "list[Axes]", shown: Effect = shown) -> None:

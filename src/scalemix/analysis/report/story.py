@@ -53,8 +53,8 @@ class ReportedFit:
     posterior : Posterior
         What the fit returned.
     figures : dict of str to float, optional
-        What `scalemix.analysis.evaluation.evaluate` gave on rows that were not trained on; none by
-        default.
+        What `scalemix.analysis.evaluation.find_figures` gave on rows that were not trained on; none
+        by default.
     settings : dict, optional
         How it was fitted, for those who want to repeat it; none by default.
     sizes : Sizes, optional

@@ -16,7 +16,7 @@ from scalemix.analysis.baselines import (
 )
 from scalemix.analysis.column_relevance import column_relevance
 from scalemix.analysis.effects import Importance, permutation_importance
-from scalemix.analysis.evaluation import PROBABILITY, evaluate_each
+from scalemix.analysis.evaluation import PROBABILITY, find_figures_by_target
 from scalemix.analysis.learning_curve import LEAST_ROWS, Curve, learning_curves
 from scalemix.analysis.report.story import ReportedFit, Story
 from scalemix.likelihoods import Likelihood
@@ -78,7 +78,7 @@ class Study:
     @cached_property
     def by_target(self) -> list[dict[str, float]]:
         """The figures of the last fit for each of several targets; none for one target."""
-        return evaluate_each(self.predictives[-1], self.test[1])
+        return find_figures_by_target(self.predictives[-1], self.test[1])
 
     @property
     def output(self) -> int | None:
@@ -135,11 +135,11 @@ class Study:
     @cached_property
     def figures(self) -> list[dict[str, float]]:
         """The figures of each fit, with the one that it is compared by."""
-        found = [fit.figures for fit in self.story.fits]
+        by_fit = [fit.figures for fit in self.story.fits]
         if isinstance(self.baselines, str) or self.kind in ("classes", "real", "times"):
-            return found
+            return by_fit
         losses = [row_losses(p.mean, self.test[1], self.kind).mean() for p in self.predictives]
-        return [f | {"deviance": float(loss)} for f, loss in zip(found, losses, strict=True)]
+        return [f | {"deviance": float(loss)} for f, loss in zip(by_fit, losses, strict=True)]
 
     @property
     def losses(self) -> np.ndarray:
@@ -177,7 +177,7 @@ class Study:
     def relevances(self) -> "list[np.ndarray | str]":
         """The prior's relevance of each column by fit, or why it is not known."""
         rows = self.story.train or self.story.test
-        found = []
+        by_fit = []
         for fit in self.story.fits:
             try:
                 if rows is None:
@@ -187,10 +187,10 @@ class Study:
                 else:
                     x = rows[0]
                 groups = [column.places for column in self.story.columns]
-                found.append(column_relevance(fit.posterior, x, groups))
+                by_fit.append(column_relevance(fit.posterior, x, groups))
             except ValueError as error:
-                found.append(str(error))
-        return found
+                by_fit.append(str(error))
+        return by_fit
 
     @cached_property
     def measured(self) -> list[int]:

@@ -11,10 +11,10 @@ def describe_network(posterior: Posterior) -> str:
     layers = [f"{site.shape[1]} → {site.shape[0]}" for site in model.sites if len(site.shape) == 2]
     network = type(model.network)
     kind = getattr(network, "summary", f"a network of the class {network.__name__}")
-    members = len(posterior.members)
+    num_members = len(posterior.members)
     start = "It is"
-    if members > 1:
-        start = f"An ensemble of {members} networks from different starts; each is"
+    if num_members > 1:
+        start = f"An ensemble of {num_members} networks from different starts; each is"
     shapes = f" (layers {', '.join(layers)})" if len(layers) == len(model.sites) else ""
     return f"{start} {kind}{shapes}. The target is modelled as {model.likelihood.in_words()}."
 

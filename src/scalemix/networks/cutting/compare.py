@@ -52,8 +52,8 @@ class _Comparison:
         for number, twin in zip(one.outputs, other.outputs, strict=True):
             self.twin[number] = twin
             if self.keep.shape(number) != self.second.shapes[twin]:
-                left, found = self.keep.shape(number), self.second.shapes[twin]
-                return f"{one.name} gives the shape {found} where {left} is left"
+                left, given = self.keep.shape(number), self.second.shapes[twin]
+                return f"{one.name} gives the shape {given} where {left} is left"
         for body, twin in zip(one.bodies, other.bodies, strict=True):
             problem = self.graphs(body, twin)
             if problem is not None:

@@ -166,7 +166,9 @@ class Cutter:
             )
             return Trial(problem, _blamed(error, seen[-1]) if seen else ())
         differences = (find_difference(keep, second) for keep in keeps)
-        return Trial(next((found for found in differences if found is not None), None))
+        return Trial(
+            next((difference for difference in differences if difference is not None), None)
+        )
 
     def _components(self) -> Cut:
         """Only those parts whose cut works."""

@@ -114,9 +114,9 @@ class Shrinker:
 
     def _fold(self) -> None:
         """Units that are constants go into biases, also into new ones where there were none."""
-        found = [fold_units(self._constants(member)) for member in self.members]
-        if not any(stuck for _, stuck in found):
-            self._change([changes for changes, _ in found])
+        folded = [fold_units(self._constants(member)) for member in self.members]
+        if not any(stuck for _, stuck in folded):
+            self._change([changes for changes, _ in folded])
             return
         like = self.members[0].network
         self.members = [member.with_more(with_biases(member.network)) for member in self.members]

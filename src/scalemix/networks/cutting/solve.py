@@ -136,7 +136,7 @@ def reasons_to_stay(keep: Keep, nonzero: Sequence[np.ndarray]) -> dict[Dimension
         for axis in [axis for axis, size in enumerate(each.shape) if each.ndim > 1 < size]:
             others = tuple(other for other in range(each.ndim) if other != axis)
             zero = ~each.any(axis=others) & keep.mask(number, axis)
-            found = {keep.reasons[code] for code in np.unique(keep.why(number, axis)[zero])}
-            for reason in sorted(found - plain):
+            causes = {keep.reasons[code] for code in np.unique(keep.why(number, axis)[zero])}
+            for reason in sorted(causes - plain):
                 reasons.setdefault((number, axis), reason)
     return reasons

@@ -30,7 +30,10 @@ class Trial:
 def fit_whole_numbers(
     network: PyTree, keep: Keep, attempt: Callable[[PyTree], Trial]
 ) -> tuple[PyTree | None, Trial]:
-    """The network with numbers of its classes at which an attempt has no problem, if there are."""
+    """The network, with whole numbers of its classes changed until an attempt succeeds; its trial.
+
+    Where no change helps, `None` and the trial of the network as it was.
+    """
     trial = first = attempt(network)
     sizes = _changed_sizes(keep)
     settled: set[Path] = set()
@@ -41,10 +44,10 @@ def fit_whole_numbers(
             if size in sizes and path not in settled
         ]
         places = _nearest(places, trial.blamed)
-        found = _try(network, places, trial, attempt)
-        if found is None:
+        step = _try(network, places, trial, attempt)
+        if step is None:
             return None, first
-        network, trial, changed = found
+        network, trial, changed = step
         settled |= changed
     return network, trial
 
@@ -126,7 +129,7 @@ def path_of(tree: Any, node: Any, path: Path = ()) -> Path | None:
     elif isinstance(tree, tuple | list):
         parts = enumerate(tree)
     for key, value in parts:
-        found = path_of(value, node, (*path, key))
-        if found is not None:
-            return found
+        inner = path_of(value, node, (*path, key))
+        if inner is not None:
+            return inner
     return None

@@ -28,12 +28,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
         "sparse_plus", "sparse_sigmoid", "squareplus", "tanh",
     )
 }  # fmt: skip
-# The fields of each network that hold its layers. Widths may differ from layer to layer, as those
-# of a pruned network do, although the constructor takes one for all.
-NETWORKS: dict[str, tuple[type, tuple[str, ...]]] = {
-    "MLP": (MLP, ("layers",)),
-    "ResNet": (ResNet, ("first", "blocks", "last")),
-}
+NETWORKS = {kind.__name__: kind for kind in (MLP, ResNet)}
 # A network is traced when it is loaded, which takes a few milliseconds for each layer.
 MOST_LAYERS = 500
 ADVICE = "Pass network= one of the class and sizes that were saved."
@@ -41,17 +36,16 @@ ADVICE = "Pass network= one of the class and sizes that were saved."
 
 def describe(network: PyTree) -> dict[str, Any] | None:
     """What it takes to build the network again; nothing if its class is not scalemix's own."""
-    name = type(network).__name__
-    kind, fields = NETWORKS.get(name, (None, ()))
-    if type(network) is not kind:
+    kind = type(network)
+    if kind not in NETWORKS.values():
         return None
     activation = [n for n, known in ACTIVATIONS.items() if known is network.activation]
-    layers = {field: _describe_layers(getattr(network, field)) for field in fields}
+    layers = {field: _describe_layers(getattr(network, field)) for field in kind.layer_fields}
     if not activation or None in layers.values():
         return None
     if sum(map(_num_layers, layers.values())) > MOST_LAYERS:
         return None
-    description = {"class": name, "activation": activation[0], **layers}
+    description = {"class": kind.__name__, "activation": activation[0], **layers}
     # A layer that someone has put in may look like ours and be another.
     alike = jax.tree.structure(build(description)) == jax.tree.structure(network)
     return description if alike else None
@@ -74,22 +68,26 @@ def build(description: dict[str, Any]) -> PyTree:
     name = take(description, "class", str)
     if name not in NETWORKS:
         raise ValueError(f"its header describes the network {name[:60]!r}, which scalemix has not.")
-    kind, fields = NETWORKS[name]
+    kind = NETWORKS[name]
     activation = take(description, "activation", str)
     if activation not in ACTIVATIONS:
         raise ValueError(f"its header names the activation {activation[:60]!r}, which is unknown.")
-    described = [take(description, field, (list, dict)) for field in fields]
+    described = [take(description, field, (list, dict)) for field in kind.layer_fields]
     num = sum(map(_num_layers, described))
     if num > MOST_LAYERS:
         raise ValueError(
             f"its header describes a network of {num:,} layers, and files describe up to "
             f"{MOST_LAYERS:,}. {ADVICE}"
         )
+    # Widths may differ from layer to layer, as those of a pruned network do, although the
+    # constructor takes one for all: so the layers are put into the smallest network.
     layers = [_build_layers(part) for part in described]
     least = eqx.filter_eval_shape(
         kind, 1, 1, 1, 1, activation=ACTIVATIONS[activation], key=jax.random.key(0)
     )
-    return eqx.tree_at(lambda net: [getattr(net, field) for field in fields], least, layers)
+    return eqx.tree_at(
+        lambda net: [getattr(net, field) for field in kind.layer_fields], least, layers
+    )
 
 
 def _num_layers(description: Any) -> int:

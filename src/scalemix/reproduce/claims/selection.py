@@ -47,11 +47,11 @@ def _shares(posterior: Posterior) -> np.ndarray:
 def judge(numbers: Numbers) -> list[Verdict]:
     """How much is left to inputs that do nothing, and whether they can be told apart."""
     rows = np.array(numbers["rows"])
-    left, found = {}, {}
+    left, separated = {}, {}
     for name, shares in numbers["shares"].items():
         array = np.array(shares)
         left[name] = array[:, NUM_USED:].sum(axis=1)
-        found[name] = array[:, :NUM_USED].min(axis=1) > array[:, NUM_USED:].max(axis=1)
+        separated[name] = array[:, :NUM_USED].min(axis=1) > array[:, NUM_USED:].max(axis=1)
     verdicts = []
     for num in NUM_ROWS:
         at = rows == num
@@ -66,7 +66,7 @@ def judge(numbers: Numbers) -> list[Verdict]:
                 f"a standard error of {error:.2f}.",
             )
         )
-    counts = [found[name].sum() for name in ("ARD", "DropConnect")]
+    counts = [separated[name].sum() for name in ("ARD", "DropConnect")]
     verdicts.append(
         Verdict(
             bool(counts[0] >= counts[1]),

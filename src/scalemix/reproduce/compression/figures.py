@@ -17,8 +17,8 @@ def draw(content: Mapping[str, Any], folder: str | Path) -> None:
     """Write compression.png and pixels.png, and both as SVG."""
     networks = content["networks"]
     figure, axes = canvas(len(networks), 3, 13, 3.8 * len(networks))
-    for row, (name, found) in zip(axes, networks.items(), strict=True):
-        by_temperature = group(found["fits"])
+    for row, (name, results) in zip(axes, networks.items(), strict=True):
+        by_temperature = group(results["fits"])
         _draw_trade_off(row[0], name, by_temperature)
         left = {"weights_as_found": "as found", "weights": "in the end"}
         _draw_against_temperature(row[1], by_temperature, left)
@@ -27,9 +27,9 @@ def draw(content: Mapping[str, Any], folder: str | Path) -> None:
         _count_in_thousands(row[1].yaxis)
         row[2].set(ylabel="test error, %")
     save(figure, Path(folder), "compression")
-    for found in networks.values():
-        if "pixels" in found:
-            _draw_pixels(found, Path(folder))
+    for results in networks.values():
+        if "pixels" in results:
+            _draw_pixels(results, Path(folder))
 
 
 def group(fits: Sequence[Mapping[str, Any]]) -> dict[float, list[Mapping[str, Any]]]:
@@ -102,9 +102,9 @@ def _draw_against_temperature(
     axis.legend(frameon=False, fontsize="small")
 
 
-def _draw_pixels(found: Mapping[str, Any], folder: Path) -> None:
+def _draw_pixels(results: Mapping[str, Any], folder: Path) -> None:
     """How many seeds read each pixel, one picture a temperature."""
-    pixels, fits = found["pixels"], found["fits"]
+    pixels, fits = results["pixels"], results["fits"]
     num_seeds = len({fit["seed"] for fit in fits})
     figure, (row,) = canvas(1, len(pixels), 3.0 * len(pixels), 3.4)
     for axis, (temperature, digits) in zip(row, pixels.items(), strict=True):

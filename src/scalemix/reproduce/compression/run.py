@@ -49,25 +49,25 @@ def compress(
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessFitWarning)
-            found = select(name, course, data, plan.num_seeds)
+            selections = select(name, course, data, plan.num_seeds)
         selected = time.perf_counter()
-        fits = [_score(one, data, plan) for one in found]
+        fits = [_score(one, data, plan) for one in selections]
         content["networks"][name] = {"fits": fits, "seconds": {"select": selected - start}}
         _write(content, folder)
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessFitWarning)
             taught = _teach(name, course, data, content["networks"][name])
-            small = _refit(found, course, data, taught)
+            small = _refit(selections, course, data, taught)
         content["networks"][name]["seconds"]["refit"] = time.perf_counter() - start
-        for fit, one, network in zip(fits, found, small, strict=True):
+        for fit, one, network in zip(fits, selections, small, strict=True):
             fit["refit"] = None if network is None else error(network, data)
             say(f"{name}, temperature {one.temperature:g}, seed {one.seed}: {fit['shape']}, "
                 f"{fit['weights']:,} weights, error {fit['refit']}%")  # fmt: skip
             if network is not None and one.seed == 0:
                 arrays |= to_arrays(f"{name}/{one.temperature:g}", one.rows, network)
-        if any("dense3" in one.rows for one in found):
-            content["networks"][name]["pixels"] = _pixels(found)
+        if any("dense3" in one.rows for one in selections):
+            content["networks"][name]["pixels"] = _pixels(selections)
         _write(content, folder)
         with replacing(folder / SMALL_NETWORKS) as file:
             np.savez_compressed(file, **arrays)
@@ -109,22 +109,22 @@ def _teach(name: str, course: Course, images: Images, content: dict[str, Any]) -
 
 
 def _refit(
-    found: list[Selected], course: Course, images: Images, taught: np.ndarray | None
+    selections: list[Selected], course: Course, images: Images, taught: np.ndarray | None
 ) -> list[Network | None]:
     """The narrowed networks after the refit; none where a layer has nothing left."""
-    alive = [one for one in found if min(one.counts.units) > 0]
+    alive = [one for one in selections if min(one.counts.units) > 0]
     if not alive:
-        return [None] * len(found)
+        return [None] * len(selections)
     room = room_for([one.counts for one in alive])
     narrowed = [one.networks.model.network.narrowed(one.rows, room) for one in alive]
     done = iter(refit(narrowed, course, images, taught))
-    return [next(done) if min(one.counts.units) > 0 else None for one in found]
+    return [next(done) if min(one.counts.units) > 0 else None for one in selections]
 
 
-def _pixels(found: list[Selected]) -> dict[str, str]:
+def _pixels(selections: list[Selected]) -> dict[str, str]:
     """How many seeds read each pixel, a digit each, by temperature."""
     counts: dict[str, np.ndarray] = {}
-    for one in found:
+    for one in selections:
         so_far = counts.get(f"{one.temperature:g}", np.zeros(SIDE * SIDE, int))
         counts[f"{one.temperature:g}"] = so_far + one.rows["dense1"]
     return {temperature: "".join(map(str, values)) for temperature, values in counts.items()}

@@ -58,12 +58,12 @@ def select(name: str, course: Course, images: Images, num_seeds: int) -> list[Se
         models, [images.x] * num, [images.y] * num, methods, keys=keys, standardize=False,
         progress=False,
     )  # fmt: skip
-    found = []
+    selections = []
     for (temperature, seed), post in zip(settings, posts, strict=True):
         (networks,) = post.networks.members
         most = course.temperatures[temperature]
-        found.append(Selected(temperature, seed, networks, *rows_on(name, networks, most)))
-    return found
+        selections.append(Selected(temperature, seed, networks, *rows_on(name, networks, most)))
+    return selections
 
 
 def start(name: str, factors: tuple[float, float], seed: int) -> Network:

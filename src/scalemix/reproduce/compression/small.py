@@ -26,15 +26,15 @@ def read_small(file: str | Path) -> dict[str, dict[str, tuple[Network, Rows]]]:
     """The networks of a file by kind and temperature, and the rows of the whole that they have."""
     with np.load(Path(file), allow_pickle=False) as content:
         arrays = {name: content[name] for name in content.files}
-    found: dict[str, dict[str, tuple[Network, Rows]]] = {}
+    networks: dict[str, dict[str, tuple[Network, Rows]]] = {}
     for kind, temperature in sorted({tuple(name.split("/")[:2]) for name in arrays}):
         start = f"{kind}/{temperature}/"
         mine = {
             name[len(start) :]: value for name, value in arrays.items() if name.startswith(start)
         }
         rows = {name[3:]: on for name, on in mine.items() if name.startswith("on/")}
-        found.setdefault(kind, {})[temperature] = _network(kind, rows, mine), rows
-    return found
+        networks.setdefault(kind, {})[temperature] = _network(kind, rows, mine), rows
+    return networks
 
 
 def _network(kind: str, rows: Rows, arrays: Mapping[str, np.ndarray]) -> Network:

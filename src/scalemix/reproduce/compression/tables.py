@@ -14,10 +14,10 @@ HEAD = (
 )  # fmt: skip
 
 
-def results_table(name: str, found: Mapping[str, Any]) -> list[tuple[str, ...]]:
+def results_table(name: str, results: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """One row a temperature, means and standard deviations over seeds, and the published points."""
     rows = []
-    for temperature, fits in group(found["fits"]).items():
+    for temperature, fits in group(results["fits"]).items():
         units = np.array([[int(n) for n in fit["shape"].split("-")] for fit in fits]).T
         shape = "-".join(_range(each) for each in units)
         weights = np.mean([fit["weights"] for fit in fits])
