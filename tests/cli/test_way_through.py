@@ -100,7 +100,7 @@ def test_a_frame_and_its_file_are_the_same_inputs_and_targets(kind, tmp_path):
 def test_predictions_of_every_kind_come_out_as_python_has_them(kind, tmp_path):
     data, model, output = tmp_path / "d.csv", tmp_path / "m.scalemix", tmp_path / "out.csv"
 
-    @settings(max_examples=2 if QUICK else 20, **ATTEMPTS)
+    @settings(max_examples=1 if QUICK else 20, **ATTEMPTS)
     @given(tables(kind))
     def check(frame):
         frame.to_csv(data, index=False)

@@ -16,7 +16,7 @@ import scipy.special as sp
 import scipy.stats as st
 
 from scalemix import likelihoods as lk
-from scalemix.posterior.statistics import DrawnLikelihoods, lower_end, upper_end
+from scalemix.posterior.statistics import DrawnLikelihoods, ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -256,12 +256,7 @@ def ends_of(likelihood, output, tails):
     draws = DrawnLikelihoods(jax.tree.map(lambda leaf: leaf[None], arrays), fixed)
     outputs = output.reshape(1, -1)
 
-    @jax.jit
-    @jax.vmap
-    def both(tail):
-        return [end(draws, outputs, tail)[0] for end in (lower_end, upper_end)]
-
-    return [np.asarray(ends) for ends in both(tails)]
+    return [np.asarray(each) for each in jax.jit(ends)(draws, outputs, tails, tails)]
 
 
 # One of each way to look for them; those of real numbers are in the tests of predictions.
@@ -285,6 +280,21 @@ def test_ends_of_intervals_are_scipys_quantiles(name):
         ones = getattr(twin, "twins", [twin])
         expected = np.stack([getattr(one, exact)(tails) for one in ones], axis=-1).reshape(shape)
         np.testing.assert_allclose(end, expected, rtol=2e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("dof", [2, 4, 40])
+def test_tails_of_even_degrees_of_freedom_have_all_their_digits(dof):
+    """In single precision, as far out as it goes, and with the right slope in the middle."""
+    error = np.concatenate([[0.0, 1e-4], np.logspace(-2, 20, 40)]).astype(np.float32)
+    error = np.concatenate([error, -error])
+    likelihood = lk.StudentT(dof, 1.0, floor=0.0)
+    zero = jnp.zeros((), jnp.float32)
+    for ours, twin in ((likelihood.cdf, st.t(dof).cdf), (likelihood.sf, st.t(dof).sf)):
+        expected = twin(error.astype(np.float64))
+        shares = jax.jit(jax.vmap(lambda e, ours=ours: ours(zero, e)))(error)
+        np.testing.assert_allclose(shares, np.where(expected > 1e-37, expected, 0), rtol=4e-5)
+    slopes = jax.vmap(jax.grad(lambda e: likelihood.cdf(zero, e)))(jnp.array([0.0, -3.0, 3.0]))
+    np.testing.assert_allclose(slopes, st.t(dof).pdf([0.0, -3.0, 3.0]), rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["Gaussian", "StudentT", "Poisson", "NegativeBinomial", "Weibull"])

@@ -336,6 +336,8 @@ def test_sample_weights_count_rows():
     assert second.score(X, 100 - Y) > 0.9
 
 
+# Pickles are tried in another process above; two more of these take long to start.
+@pytest.mark.slow
 def test_searches_and_cross_validation(regressor):
     pipeline = make_pipeline(StandardScaler(), clone(regressor))
     search = GridSearchCV(

@@ -69,8 +69,8 @@ def stream(
         if mesh is not None:
             inputs = put(mesh, inputs, PartitionSpec(DATA))
             beside = put(mesh, beside, BY_ROW)
-        likelihoods, outputs = draw_outputs(networks, num_outputs, indices, key, inputs, mesh)
-        lost = to_host(mesh, _lost(outputs))[: block - fill]
+        likelihoods, outputs, lost = draw_outputs(networks, num_outputs, indices, key, inputs, mesh)
+        lost = to_host(mesh, lost)[: block - fill]
         if lost.any():
             raise ValueError(too_far("network's output", start + int(np.argmax(lost))))
         values = to_host(mesh, _summarise(statistic, likelihoods, outputs, *beside, mesh=mesh))
@@ -102,7 +102,6 @@ def too_far(what: str, row: int) -> str:
     )
 
 
-@jax.jit
 def _lost(outputs: Array) -> Array:
     """For each row, whether an output is not finite, or its square would not be."""
     return jnp.any(~(jnp.abs(outputs) <= jnp.sqrt(jnp.finfo(outputs.dtype).max)), axis=(0, 2))
@@ -123,12 +122,14 @@ def draw_outputs(
     key: PRNGKeyArray,
     x: Any,
     mesh: Mesh | None = None,
-) -> tuple[DrawnLikelihoods, Array]:
-    """The likelihoods of all draws, and their outputs `(draws, rows, num_outputs)`.
+) -> tuple[DrawnLikelihoods, Array, Array]:
+    """The likelihoods of all draws, their outputs `(draws, rows, num_outputs)`, and lost rows.
 
-    The draws depend on the key and the indices alone: they are the same for every block of rows.
+    A row is lost where an output overflows. The draws depend on the key and the indices alone: they are the same for every block of rows.
     """
     arrays, static = eqx.partition(networks, eqx.is_array)
+    # What is no array in the likelihood is the same for all draws, and known once one is traced.
+    fixed: list[Any] = []
 
     def draw(arrays: Any, places: tuple[Array, PRNGKeyArray], x: Any) -> tuple[Array, Any]:
         networks = eqx.combine(arrays, static)
@@ -137,7 +138,9 @@ def draw_outputs(
             network, likelihood = networks(*place)
             network = seed(network, side_key(place[1]))
             outputs = jax.vmap(network)(x).reshape(num_rows(x), num_outputs)
-            return outputs, eqx.filter(likelihood, eqx.is_array)
+            varying, rest = eqx.partition(likelihood, eqx.is_array)
+            fixed.append(rest)
+            return outputs, varying
 
         together = _group(len(places[0]), max(1, ROWS_TOGETHER // max(num_rows(x), 1)))
         return jax.lax.map(outputs_of, places, batch_size=together)
@@ -155,8 +158,7 @@ def draw_outputs(
             out_specs=(PartitionSpec(MEMBERS, DATA), PartitionSpec(MEMBERS)), check_vma=False,
         )(arrays, jax.tree.map(lambda leaf: leaf[which], places), x)  # fmt: skip
         outputs, varying = jax.tree.map(lambda leaf: leaf[:num_draws], (outputs, varying))
-    first = networks(places[0][0], places[1][0]).likelihood
-    return DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True)), outputs
+    return DrawnLikelihoods(varying, fixed[0]), outputs, _lost(outputs)
 
 
 def _group(num_draws: int, most: int) -> int:
