@@ -197,7 +197,8 @@ class _Search(NamedTuple):
 def _enclose(gap: Gap, farthest: Array, far: tuple[Array, Array]) -> tuple[Array, Array]:
     """Two points next to each other: the last where the gap is negative, and the first where not.
 
-    `far` is its value at the ends of what is searched. All of it goes entry by entry, where there are several targets.
+    `far` is its value at the ends of what is searched. All of it goes entry by entry, where there
+    are several targets.
 
     Chandrupatla's method (1997): a step of inverse quadratic interpolation wherever three points
     say that it is safe, else a bisection. A smooth distribution takes one or two dozen evaluations,

@@ -125,7 +125,8 @@ def draw_outputs(
 ) -> tuple[DrawnLikelihoods, Array, Array]:
     """The likelihoods of all draws, their outputs `(draws, rows, num_outputs)`, and lost rows.
 
-    A row is lost where an output overflows. The draws depend on the key and the indices alone: they are the same for every block of rows.
+    A row is lost where an output overflows. The draws depend on the key and the indices alone: they
+    are the same for every block of rows.
     """
     arrays, static = eqx.partition(networks, eqx.is_array)
     # What is no array in the likelihood is the same for all draws, and known once one is traced.
