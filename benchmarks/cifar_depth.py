@@ -204,6 +204,7 @@ def run(cifar: str, folder: Path, depth: int, parts: list[str], course: Course) 
                 "left": [int(mask.sum()) for mask in on],
                 "whole": data.scores(whole), "masked": data.scores(masked(whole, on)),
             }  # fmt: skip
+            print(json.dumps(result), flush=True)
             small = train_plainly(
                 masked(whole, on), data.train, course.refit_epochs, course.refit_rate, course
             )

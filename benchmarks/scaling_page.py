@@ -47,6 +47,19 @@ def one_device(run: dict[str, Any]) -> list[tuple[str, ...]]:
     ]  # fmt: skip
 
 
+def profiled(run: dict[str, Any]) -> list[tuple[str, ...]]:
+    """What a step of all members goes to, in microseconds."""
+    return [
+        (
+            point["engine"].replace("em", "EM"), str(point["members"]), str(point["width"]),
+            f"{point['us_a_step']:.0f}", *(f"{spent:.0f}" for spent in point["us"].values()),
+            f"{max(point['us_a_step'] - sum(point['us'].values()), 0):.0f}",
+            f"{point['kernels_a_step']:.0f}",
+        )
+        for point in run["points"]
+    ]  # fmt: skip
+
+
 def streaming(results: dict[str, Any]) -> list[tuple[str, ...]]:
     """Fits to files, by machine and by rows."""
     return [
@@ -162,6 +175,10 @@ def main() -> None:
     head = ("line", "members", "rows", "width", "EM, microseconds a model-step",
             "share of the product's rate", "noise, microseconds", "share")  # fmt: skip
     write_table("one device", one_device(run), head, PAGE)
+    if device in results.get("profile", {}):
+        head = ("engine", "members", "width", "a step", "products", "transposes", "sums",
+                "the rest", "nothing", "kernels")  # fmt: skip
+        write_table("profile", profiled(results["profile"][device]), head, PAGE)
     try:
         known = constants(run)
     except KeyError:
