@@ -11,7 +11,6 @@ training rows (docs/compression.md says how); test rows are looked at after the 
 decide nothing. (A file named compression.py would stand in the way of Python's own module.)
 """
 
-import dataclasses
 import json
 import os
 import sys
@@ -32,7 +31,7 @@ from common import HERE, RESULTS
 
 from scalemix.reproduce.compression import PLANS, compress
 from scalemix.reproduce.compression.figures import draw
-from scalemix.reproduce.compression.networks import NETWORKS, SIDE, Network, PatchConv
+from scalemix.reproduce.compression.networks import NETWORKS, SIDE, Network, with_convolutions
 from scalemix.reproduce.compression.small import read_small
 from scalemix.reproduce.compression.tables import HEAD, results_table
 
@@ -41,28 +40,13 @@ DOCS = HERE.parent / "docs"
 TIMED_IMAGES, TIMED_RUNS = 1000, 25
 
 
-def with_convolutions(network: Network) -> Network:
-    """The network with XLA's own convolutions, which are quicker where there is one network."""
-
-    def plain(layer: PatchConv) -> eqx.nn.Conv2d:
-        fields = {field.name: getattr(layer, field.name) for field in dataclasses.fields(layer)}
-        new = object.__new__(eqx.nn.Conv2d)
-        for name, value in fields.items():
-            object.__setattr__(new, name, value)
-        return new
-
-    def is_conv(node: object) -> bool:
-        return isinstance(node, PatchConv)
-
-    return jax.tree.map(lambda n: plain(n) if is_conv(n) else n, network, is_leaf=is_conv)
-
-
 def measure(network: Network) -> dict[str, float]:
     """Parameters, biases among them, and microseconds an image in batches of a thousand.
 
     The time is that of the processor, which other work on the machine does not lengthen.
     """
-    network = with_convolutions(network)
+    # XLA's own convolutions are quicker where there is one network.
+    network = with_convolutions(network, eqx.nn.Conv2d)
     run = eqx.filter_jit(lambda network, x: jax.vmap(network)(x))
     images = np.random.default_rng(0).random((TIMED_IMAGES, SIDE, SIDE), np.float32)
     x = jnp.asarray(images)
@@ -115,8 +99,8 @@ def measured_table(name: str, results: dict) -> list[tuple[str, ...]]:
 def teachers_table(results: dict) -> list[tuple[str, ...]]:
     """What the teachers of the refit err by."""
     rows = []
-    for name, of_network in results["networks"].items():
-        each, together = of_network["teachers"]["each"], of_network["teachers"]["together"]
+    for name, of_network in results["teachers"].items():
+        each, together = of_network["each"], of_network["together"]
         rows.append((name, f"{min(each):.2f} to {max(each):.2f}", f"{together:.2f}"))
     return rows
 

@@ -1,5 +1,6 @@
 """Compression on MNIST, tried on generated images."""
 
+import dataclasses
 import json
 
 import equinox as eqx
@@ -17,23 +18,27 @@ from scalemix.reproduce.compression.images import read_images
 from scalemix.reproduce.compression.networks import (
     LENET_300,
     NETWORKS,
+    BandConv,
     LeNet5,
     LeNet300,
     PatchConv,
+    with_convolutions,
 )
 from scalemix.reproduce.compression.plans import HE
 from scalemix.reproduce.compression.published import PUBLISHED
+from scalemix.reproduce.compression.refit import refit
 from scalemix.reproduce.compression.scores import error
 from scalemix.reproduce.compression.select import rows_on
 from scalemix.reproduce.compression.small import read_small
-from scalemix.reproduce.compression.teaching import Softened, lesson
+from scalemix.reproduce.compression.teaching import Softened, ask
 
 KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 # Few rows are on at the end of so short a fit unless the prior counts for little.
 NOISE = {"dense1": 0.5, "dense2": 0.05, "dense3": 0.05}
-COURSE = Course({0.001: 20_000}, 30, 10, 0.3, HE, NOISE, 16, teaching=Teaching(NOISE, 20, num=2))
-PLAN = Plan("quick", {LENET_300: COURSE}, num_seeds=1, num_draws=2)
+COURSE = Course({0.001: 20_000}, 30, 10, 0.3, HE, NOISE, 16, decay=0.03, teachers=LENET_300)
+TEACHING = {LENET_300: Teaching(NOISE, 20, num=2, batch_size=16)}
+PLAN = Plan("quick", {LENET_300: COURSE}, num_seeds=1, teaching=TEACHING, num_draws=2)
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +66,11 @@ def done(images, tmp_path_factory):
     return folder, shown
 
 
-def test_a_convolution_by_patches_is_a_convolution():
+@pytest.mark.parametrize("kind", [PatchConv, BandConv])
+def test_a_convolution_by_products_is_a_convolution(kind):
     conv = eqx.nn.Conv2d(3, 4, 5, key=KEY)
     x = jax.random.normal(KEY, (3, 9, 8))
-    np.testing.assert_allclose(PatchConv(3, 4, 5, key=KEY)(x), conv(x), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(kind(3, 4, 5, key=KEY)(x), conv(x), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("kind", "room"), [(LeNet300, (290, 95)), (LeNet5, (19, 48, 460))])
@@ -87,7 +93,8 @@ def test_a_narrowed_network_is_the_masked_one(kind, room):
     run = eqx.filter_jit(lambda network: jax.vmap(network)(x))
     wanted = run(masked)
     small, wide = network.narrowed(rows), network.narrowed(rows, room)
-    for other in (small, wide, wide.narrowed(wide.rows_in_use())):
+    by_bands = with_convolutions(wide, BandConv)
+    for other in (small, wide, by_bands, wide.narrowed(wide.rows_in_use())):
         np.testing.assert_allclose(run(other), wanted, rtol=1e-4, atol=1e-5)
     counts = kind.count(rows)
     assert counts.weights == sum(getattr(small, site).weight.size for site in small.sites)
@@ -127,7 +134,7 @@ def test_the_command_selects_refits_and_keeps_small_networks(done, images):
     assert sum(getattr(network, site).weight.size for site in network.sites) == fit["weights"]
     assert error(network, read_images(images)) == fit["refit"]
     # Guessing errs by ninety percent.
-    assert max(content["networks"][LENET_300]["teachers"]["each"]) < 60
+    assert max(content["teachers"][LENET_300]["each"]) < 60
     pixels = content["networks"][LENET_300]["pixels"]["0.001"]
     assert [int(digit) for digit in pixels] == rows["dense1"].astype(int).tolist()
     assert (folder / "compression.png").exists()
@@ -151,12 +158,27 @@ def test_a_pupil_is_at_its_best_where_it_says_what_the_teacher_says():
     np.testing.assert_allclose(slope, apart / 10, atol=2e-3)
 
 
+def test_decay_makes_the_weights_of_a_refit_smaller(images):
+    network = LeNet300(key=KEY)
+    rows = {site: RNG.random(num) < 0.1 for site, num in LeNet300.num_rows.items()}
+    narrowed = network.narrowed(rows, [int(rows[f"dense{i}"].sum()) for i in (2, 3)])
+
+    def size(decay):
+        # So small a rate that nothing is learned.
+        course = dataclasses.replace(COURSE, decay=decay, learning_rate=1e-6)
+        (done,) = refit([narrowed], course, read_images(images))
+        return float(jnp.linalg.norm(done.dense1.weight))
+
+    falling = 0.5 * (1 + np.cos(np.pi * np.arange(COURSE.refit_steps) / COURSE.refit_steps))
+    np.testing.assert_allclose(size(5e4) / size(0.0), np.prod(1 - 0.05 * falling), rtol=1e-3)
+
+
 def test_a_lesson_is_the_mean_of_what_teachers_say():
     teachers = [LeNet300(key=jax.random.key(seed)) for seed in (0, 1)]
     x = RNG.random((3, 28, 28), np.float32)
     said = np.mean([jax.vmap(network)(jnp.asarray(x)) for network in teachers], axis=0)
     wanted = said - said.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(lesson(teachers, x), wanted, atol=1e-5)
+    np.testing.assert_allclose(ask(teachers, x), wanted, atol=1e-5)
 
 
 def test_no_more_goes_than_has_to():

@@ -29,6 +29,8 @@ class Teaching:
     num: int = 5
     start: tuple[float, float] = HE
     """As in `Course`."""
+    batch_size: int = 256
+    learning_rate: float = 2e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,8 +50,10 @@ class Course:
     """The standard deviation of the refit's noise on the rows of each weight."""
     batch_size: int = 256
     learning_rate: float = 2e-3
-    teaching: Teaching | None = None
-    """The teachers of the refit; without any, it learns the digits themselves."""
+    decay: float = 0.0
+    """What a step of the refit takes off each weight, as a share of it and of the rate."""
+    teachers: str | None = None
+    """The kind of network that teaches the refit; without any, it learns the digits themselves."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Plan:
     name: str
     courses: Mapping[str, Course]
     num_seeds: int
+    teaching: Mapping[str, Teaching] = dataclasses.field(default_factory=dict)
+    """The teachers, by their kind of network."""
     num_train: int | None = None
     """Training rows in use; all if `None`."""
     num_test: int | None = None
@@ -70,7 +76,7 @@ CONV_NOISE = types.MappingProxyType({"conv2": 0.05, "dense1": 0.4, "dense2": 0.0
 DENSE_NOISE = types.MappingProxyType({"dense1": 0.5, "dense2": 0.05, "dense3": 0.05})
 
 # With teachers, less noise does better.
-TAUGHT_CONV_NOISE = types.MappingProxyType({"conv2": 0.02, "dense1": 0.2, "dense2": 0.02})
+TAUGHT_CONV_NOISE = types.MappingProxyType({"dense1": 0.2, "dense2": 0.02})
 TAUGHT_DENSE_NOISE = types.MappingProxyType({"dense1": 0.3, "dense2": 0.02, "dense3": 0.02})
 CONV_TEACHERS = types.MappingProxyType({"conv2": 0.3, "dense1": 0.5, "dense2": 0.5})
 DENSE_TEACHERS = types.MappingProxyType({"dense1": 0.5, "dense2": 0.5, "dense3": 0.3})
@@ -81,14 +87,15 @@ PLANS = {
         {
             LENET_300: Course(
                 {0.35: None, 0.6: None, 1.0: 9560}, 30_000, 60_000, 0.3, HE, TAUGHT_DENSE_NOISE,
-                teaching=Teaching(DENSE_TEACHERS, 20_000),
+                decay=0.03, teachers=LENET_5,
             ),
             LENET_5: Course(
-                {1.2: None, 2.4: 4074, 3.9: 2750}, 20_000, 40_000, 0.6, (1.0, 1.0),
-                TAUGHT_CONV_NOISE, teaching=Teaching(CONV_TEACHERS, 8_000),
+                {1.2: None, 2.2: 4074, 3.6: 2750}, 20_000, 40_000, 0.6, (1.0, 1.0),
+                TAUGHT_CONV_NOISE, decay=0.06, teachers=LENET_5,
             ),
         },
         num_seeds=5,
+        teaching={LENET_5: Teaching(CONV_TEACHERS, 8_000)},
     ),
     "cpu": Plan(
         "cpu",
@@ -103,12 +110,12 @@ PLANS = {
         "quick",
         {
             LENET_300: Course(
-                {0.01: None}, 40, 20, 0.3, HE, DENSE_NOISE, 32,
-                teaching=Teaching(DENSE_TEACHERS, 20, num=2),
+                {0.01: None}, 40, 20, 0.3, HE, DENSE_NOISE, 32, teachers=LENET_300
             ),
             LENET_5: Course({0.01: None}, 10, 5, 0.6, HE, CONV_NOISE, 16),
         },
         num_seeds=1,
+        teaching={LENET_300: Teaching(DENSE_TEACHERS, 20, num=2, batch_size=32)},
         num_train=1000,
         num_test=500,
         num_draws=2,

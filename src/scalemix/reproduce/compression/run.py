@@ -19,7 +19,7 @@ from scalemix.reproduce.compression.refit import refit
 from scalemix.reproduce.compression.scores import averaged_error, ensemble_error, error
 from scalemix.reproduce.compression.select import Selected, room_for, select
 from scalemix.reproduce.compression.small import to_arrays
-from scalemix.reproduce.compression.teaching import lesson, train_teachers
+from scalemix.reproduce.compression.teaching import Lesson, ask, train_teachers
 
 RESULTS, SMALL_NETWORKS = "compression.json", "compression.npz"
 Say = Callable[[str], None]
@@ -41,24 +41,30 @@ def compress(
         "jax": jax.__version__,
         "num_train": len(data.y),
         "num_test": len(data.y_test),
+        "teachers": {},
         "networks": {},
     }
     arrays: dict[str, Any] = {}
+    lessons: dict[str, Lesson] = {}
     for name, course in plan.courses.items():
         say(f"{name}: {len(course.temperatures) * plan.num_seeds} fits")
+        if course.teachers is not None and course.teachers not in lessons:
+            lessons[course.teachers] = _teach(course.teachers, plan, data, content["teachers"])
+        lesson = None if course.teachers is None else lessons[course.teachers]
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessFitWarning)
             selections = select(name, course, data, plan.num_seeds)
         selected = time.perf_counter()
         fits = [_score(one, data, plan) for one in selections]
-        content["networks"][name] = {"fits": fits, "seconds": {"select": selected - start}}
+        content["networks"][name] = {
+            "teachers": course.teachers, "fits": fits, "seconds": {"select": selected - start}
+        }  # fmt: skip
         _write(content, folder)
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessFitWarning)
-            taught = _teach(name, course, data, content["networks"][name])
-            small = _refit(selections, course, data, taught)
+            small = _refit(selections, course, data, lesson)
         content["networks"][name]["seconds"]["refit"] = time.perf_counter() - start
         for fit, one, network in zip(fits, selections, small, strict=True):
             fit["refit"] = None if network is None else error(network, data)
@@ -96,20 +102,23 @@ def _score(one: Selected, images: Images, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _teach(name: str, course: Course, images: Images, content: dict[str, Any]) -> np.ndarray | None:
-    """What the teachers of the refit say of the training images; their errors go into content."""
-    if course.teaching is None:
-        return None
-    teachers = train_teachers(name, course, images)
-    content["teachers"] = {
+def _teach(name: str, plan: Plan, images: Images, content: dict[str, Any]) -> Lesson:
+    """What the teachers of a kind say of the training images; their errors go into content."""
+    teaching = plan.teaching[name]
+    start = time.perf_counter()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessFitWarning)
+        teachers = train_teachers(name, teaching, images)
+    content[name] = {
         "each": [error(network, images) for network in teachers],
         "together": ensemble_error(teachers, images),
+        "seconds": time.perf_counter() - start,
     }
-    return lesson(teachers, images.x)
+    return Lesson(ask(teachers, images.x), teaching.softness)
 
 
 def _refit(
-    selections: list[Selected], course: Course, images: Images, taught: np.ndarray | None
+    selections: list[Selected], course: Course, images: Images, lesson: Lesson | None
 ) -> list[Network | None]:
     """The narrowed networks after the refit; none where a layer has nothing left."""
     alive = [one for one in selections if min(one.counts.units) > 0]
@@ -117,7 +126,7 @@ def _refit(
         return [None] * len(selections)
     room = room_for([one.counts for one in alive])
     narrowed = [one.networks.model.network.narrowed(one.rows, room) for one in alive]
-    done = iter(refit(narrowed, course, images, taught))
+    done = iter(refit(narrowed, course, images, lesson))
     return [next(done) if min(one.counts.units) > 0 else None for one in selections]
 
 

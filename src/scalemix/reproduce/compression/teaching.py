@@ -5,7 +5,7 @@ everything else, and no others.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from scalemix.mixtures import Gaussian
 from scalemix.model.model import Model
 from scalemix.reproduce.compression.images import Images
 from scalemix.reproduce.compression.networks import NUM_CLASSES, Network
-from scalemix.reproduce.compression.plans import Course
+from scalemix.reproduce.compression.plans import Teaching
 from scalemix.reproduce.compression.scores import logits
 from scalemix.reproduce.compression.select import start
 from scalemix.structures import ARD
@@ -66,10 +66,15 @@ class Softened(Likelihood):
         return self.one(output)
 
 
-def train_teachers(name: str, course: Course, images: Images) -> list[Network]:
+class Lesson(NamedTuple):
+    """What teachers say of the training images, and by what it is divided."""
+
+    outputs: np.ndarray
+    softness: float
+
+
+def train_teachers(name: str, teaching: Teaching, images: Images) -> list[Network]:
     """Whole networks after noise training."""
-    teaching = course.teaching
-    assert teaching is not None
     prior = {site: ARD(Gaussian(std)) for site, std in teaching.noise.items()}
     num = teaching.num
     models = [
@@ -77,8 +82,8 @@ def train_teachers(name: str, course: Course, images: Images) -> list[Network]:
         for seed in range(num)
     ]
     method = NoiseTraining(
-        num_draws=1, steps=teaching.steps, batch_size=course.batch_size,
-        learning_rate=course.learning_rate, chunk_steps=min(1000, teaching.steps),
+        num_draws=1, steps=teaching.steps, batch_size=teaching.batch_size,
+        learning_rate=teaching.learning_rate, chunk_steps=min(1000, teaching.steps),
     )  # fmt: skip
     posts = fit_many(
         models, [images.x] * num, [images.y] * num, method,
@@ -87,7 +92,7 @@ def train_teachers(name: str, course: Course, images: Images) -> list[Network]:
     return [post.model.network for post in posts]
 
 
-def lesson(teachers: Sequence[Network], x: np.ndarray) -> np.ndarray:
+def ask(teachers: Sequence[Network], x: np.ndarray) -> np.ndarray:
     """What the teachers say of images: their mean output, around zero, class by class."""
     mean = np.mean([logits(network, x) for network in teachers], axis=0)
     return mean - mean.mean(axis=1, keepdims=True)
