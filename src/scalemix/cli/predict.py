@@ -21,6 +21,7 @@ from scalemix.cli.writing import (
     write_csv,
     write_parquet,
 )
+from scalemix.data.ranges import Outside
 from scalemix.tables import InputError, Table, TextFormat
 from scalemix.tables.addresses import parse_address
 from scalemix.tables.cells import text as as_text
@@ -90,9 +91,10 @@ def predict(
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
     their squares add up to that of the standard deviation. `outside` is zero for a row like those
     of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
-    as any training row. Of several targets, each has columns of its own, such as `std(price)`.
-    --quantile 0.1 adds the column `q0.1`, and --above 3 the column `p(price>3)`. Both are those of
-    the predicted distribution; the ends of the interval are also calibrated by held-out rows.
+    as any training row; a word that training did not have counts as 1. Of several targets, each has
+    columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and --above 3
+    the column `p(price>3)`. Both are those of the predicted distribution; the ends of the interval
+    are also calibrated by held-out rows.
 
     With - for DATA, rows come by standard input, and predictions of 4,096 go out at a time, in
     bounded memory: `scalemix predict model.scalemix - < rows.csv > predictions.csv`. Large Parquet
@@ -205,6 +207,7 @@ class Measured(NamedTuple):
     y: Any
     figures: dict[str, float]
     by_target: list[dict[str, float]]
+    outside: Outside
 
 
 def measure(
@@ -219,10 +222,12 @@ def measure(
     from scalemix.analysis.evaluation import evaluate as find_figures
     from scalemix.analysis.evaluation import evaluate_each
 
-    x, remarks = fitted.encode(table)
-    y = fitted.columns.target.encode(table)
-    for remark in remarks:
-        terminal.note(remark)
+    encoded = fitted.encode(table)
+    x, y = encoded.x, fitted.columns.target.encode(table)
+    outside = fitted.outside(encoded)
+    for remark in (*encoded.remarks, outside.in_words()):
+        if remark is not None:
+            terminal.note(remark)
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
     predictive = fitted.posterior.predict(x)
@@ -230,4 +235,4 @@ def measure(
         predictive, y, classes=fitted.columns.target.classes is not None, key=key,
         trained_on=None if trained is None else fitted.columns.target.encode(trained),
     )  # fmt: skip
-    return Measured(x, y, figures, evaluate_each(predictive, y, key=key))
+    return Measured(x, y, figures, evaluate_each(predictive, y, key=key), outside)

@@ -20,6 +20,7 @@ from scalemix.tables import Columns, Table
 from scalemix.tables.arrow_tables import ArrowTables, KeptRows
 from scalemix.tables.settling import refuse_formatted
 from scalemix.tables.survey import Survey
+from scalemix.tables.targets import hint_of_observed
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
@@ -132,6 +133,10 @@ def train_stream(
         )
         if said is not None:
             terminal.note(said)
+    sampled = survey.train_sample
+    hint = hint_of_observed(target, target.encode(sampled), sampled, columns.groups)
+    if hint is not None:
+        terminal.note(hint)
     if recipe.target == "time" and apart is not None:
         with as_input_errors():
             refuse_unobserved(apart[1])
@@ -170,11 +175,9 @@ def train_stream(
     )  # fmt: skip
 
 
-def _ranges(survey: Survey, columns: Columns) -> Ranges | None:
+def _ranges(survey: Survey, columns: Columns) -> Ranges:
     """What the numbers lie between; how they go together is that of the sample."""
     places = columns.number_places
-    if not places:
-        return None
     numbers = [i for i, column in enumerate(columns.inputs) if column.kind == "numeric"]
     values = columns.read(survey.train_sample)[:, numbers]
     fills = [columns.inputs[i].fill for i in numbers]  # pyright: ignore[reportAttributeAccessIssue]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix._text import counted, shortened
+from scalemix._text import counted, few_lines, listing, shortened
 from scalemix.cli.class_weights import ClassWeights, row_weights
 from scalemix.cli.console import FailedError, Terminal
 from scalemix.cli.models import TableModel, as_input_errors
@@ -20,6 +20,7 @@ from scalemix.data.scaling import find_scaling
 from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
 from scalemix.tables import Columns, Table, learn_columns
+from scalemix.tables.targets import hint_of_observed
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
@@ -64,9 +65,12 @@ def train(
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
     rows, held = source.split()
-    x, remarks = columns.encode(table)
+    x, remarks, unknown = columns.encode(table)
     y = columns.target.encode(table)
-    for remark in remarks:
+    # Only rows that are not trained on have such words.
+    words = [f"{of.name!r}: unknown {listing(of.words, 5)}, taken as another category"
+             for of in unknown]  # fmt: skip
+    for remark in (*remarks, *few_lines(words)):
         terminal.note(remark)
     # Held-out rows are looked at before training, not after it.
     layout = columns.layout
@@ -77,6 +81,8 @@ def train(
         said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))
         if said is not None:
             terminal.note(said)
+    if (said := hint_of_observed(columns.target, y, table, columns.groups)) is not None:
+        terminal.note(said)
     if recipe.target == "time" and source.num_calibrated:
         with as_input_errors():
             refuse_unobserved(y)
@@ -117,9 +123,8 @@ def train(
     settings = recipe.settings(len(rows))
     if class_weights is not None:
         settings["class_weight"] = class_weights
-    places, ranges = columns.number_places, None
-    if places:
-        ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
+    places = columns.number_places
+    ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     return TableModel(
         posterior, columns, source, settings, figures, conformal, ranges, trials,

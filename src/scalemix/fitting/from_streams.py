@@ -18,7 +18,14 @@ from scalemix.fitting.candidates import Candidate
 from scalemix.fitting.from_batches import pace_of
 from scalemix.fitting.mixing import apportion
 from scalemix.fitting.progress import bar
-from scalemix.fitting.recipes import Fitted, Recipe, build_candidates, mesh_for, trials_of
+from scalemix.fitting.recipes import (
+    Fitted,
+    Recipe,
+    build_candidates,
+    mesh_for,
+    trials_of,
+    warn_of_few,
+)
 from scalemix.fitting.stacking import Choice, choose, control_of, jobs_of
 from scalemix.inference.method import StreamProblem
 from scalemix.inference.training.jobs import run_stream
@@ -49,6 +56,7 @@ def fit_stream(
     """
     network_key, fit_key = jax.random.split(key)
     num_rows, num_inputs = batches.num_rows, sample[0].shape[1]
+    warn_of_few(num_rows)
     steps = CHUNK_BYTES // (8 * num_inputs * recipe.plan(num_rows).batch_size)
     candidates = [
         Candidate(model, _in_chunks(method, steps))
