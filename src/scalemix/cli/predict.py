@@ -176,7 +176,8 @@ def evaluate(
     """Measure how good a model is on a table that has the target.
 
     If it is the table that the model was fitted to, only the rows that were held out count. Of
-    any other table all rows count, those included that the model may have been trained on.
+    any other table all rows count, those included that the model may have been trained on. Of a
+    model that was fitted with --calibration, conformal intervals or sets are measured, too.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
@@ -234,5 +235,7 @@ def measure(
     figures = find_figures(
         predictive, y, classes=fitted.columns.target.classes is not None, key=key,
         trained_on=None if trained is None else fitted.columns.target.encode(trained),
+        conformal=fitted.conformal,
     )  # fmt: skip
-    return Measured(x, y, figures, evaluate_each(predictive, y, key=key), outside)
+    by_target = evaluate_each(predictive, y, key=key, conformal=fitted.conformal)
+    return Measured(x, y, figures, by_target, outside)

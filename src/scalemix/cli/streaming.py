@@ -157,16 +157,16 @@ def train_stream(
             checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     posterior, figures, by_target, conformal = fitted.posterior, {}, [], None
+    if apart is not None:
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(apart[0]), apart[1])
     if held is not None:
         predictive = posterior.predict(held[0])
         figures = evaluate(
             predictive, held[1], classes=num_classes is not None, key=test_key,
-            trained_on=target.encode(survey.train_sample),
+            trained_on=target.encode(survey.train_sample), conformal=conformal,
         )  # fmt: skip
-        by_target = evaluate_each(predictive, held[1], key=test_key)
-    if apart is not None:
-        with as_input_errors():
-            conformal = calibrate(posterior.predict(apart[0]), apart[1])
+        by_target = evaluate_each(predictive, held[1], key=test_key, conformal=conformal)
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     settings, ranges = recipe.settings(num_trained), _ranges(survey, columns)
     return TableModel(

@@ -108,18 +108,18 @@ def train(
             progress=terminal.progress, checkpoint=checkpoint, resume=resume,
             sample_weight=weight,
         )  # fmt: skip
-    posterior = fitted.posterior
+    posterior, conformal, apart = fitted.posterior, None, source.calibrated()
+    if len(apart):
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(x[apart]), y[apart])
     figures, by_target = {}, []
     if len(held):
         predictive = posterior.predict(x[held])
         figures = evaluate(
-            predictive, y[held], classes=num_classes is not None, key=test_key, trained_on=y[rows]
-        )
-        by_target = evaluate_each(predictive, y[held], key=test_key)
-    conformal, apart = None, source.calibrated()
-    if len(apart):
-        with as_input_errors():
-            conformal = calibrate(posterior.predict(x[apart]), y[apart])
+            predictive, y[held], classes=num_classes is not None, key=test_key,
+            trained_on=y[rows], conformal=conformal,
+        )  # fmt: skip
+        by_target = evaluate_each(predictive, y[held], key=test_key, conformal=conformal)
     settings = recipe.settings(len(rows))
     if class_weights is not None:
         settings["class_weight"] = class_weights
