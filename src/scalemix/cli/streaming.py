@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.settings import as_option
@@ -41,11 +42,13 @@ class TableInParts:
         terminal: Terminal,
         *,
         words: Sequence[str] = (),
+        class_weights: ClassWeights = None,
     ):
         """`words` are columns that are not to be read as numbers, whatever their cells say."""
         self.tables: ArrowTables = tables
         self.source: Source = source
         self.remarks: tuple[str, ...] = tables.remarks
+        self.class_weights: ClassWeights = class_weights
         held, calibrated = source.held_out(), source.calibrated()
         self.apart: np.ndarray = np.sort(np.concatenate([held, calibrated]))
         self._kept = KeptRows(held), KeptRows(calibrated)
@@ -145,14 +148,22 @@ def train_stream(
         f"training on {num_trained:,} rows and {x.shape[1]} inputs, which are read from disk as "
         f"they are needed, {num_held:,} held out"
     )
+    by_class, weight = None, np.ones(len(y))
+    if surveyed.class_weights is not None:
+        counts = np.array([survey.label_counts[label] for label in target.classes or ()])
+        by_class = weights_by_class(surveyed.class_weights, target, counts)
+        if by_class is not None:
+            terminal.note(in_words(by_class, target, counts))
+            weight = by_class[y]
     warn_of_noise(recipe, terminal)
     with explained(terminal):
         batches = TableBatches(
             surveyed.tables, columns, scaling, apart=surveyed.apart,
             batch_size=min(recipe.plan(num_trained).batch_size, num_trained), seed=[source.seed, 2],
+            class_weights=by_class,
         )  # fmt: skip
         fitted = fit_stream(
-            recipe, batches, (x, y), scaling, key=key, num_classes=num_classes,
+            recipe, batches, (x, y, weight), scaling, key=key, num_classes=num_classes,
             num_targets=num_targets, layout=columns.layout, progress=terminal.progress,
             checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
@@ -169,6 +180,8 @@ def train_stream(
         by_target = evaluate_each(predictive, held[1], key=test_key, conformal=conformal)
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     settings, ranges = recipe.settings(num_trained), _ranges(survey, columns)
+    if by_class is not None:
+        settings["class_weight"] = surveyed.class_weights
     return TableModel(
         posterior, columns, source, settings, figures, conformal, ranges, trials,
         by_target=by_target,

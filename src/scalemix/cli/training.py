@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix._text import counted, few_lines, listing, shortened
-from scalemix.cli.class_weights import ClassWeights, row_weights
+from scalemix._text import counted, few_lines, listing
+from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import FailedError, Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.settings import as_option
@@ -93,14 +93,13 @@ def train(
         f"training on {counted(len(rows), 'row')} and {counted(x.shape[1], 'input')}, "
         f"{len(held):,} held out{apart}"
     )
-    weight = row_weights(class_weights, columns.target, y[rows])
-    if weight is not None and columns.target.classes is not None:
-        said = [
-            f"{label} {weight[y[rows] == i][0]:.3g}"
-            for i, label in enumerate(columns.target.classes)
-            if (y[rows] == i).any()
-        ]
-        terminal.note(f"a row counts as so many: {shortened(said)}")
+    weight = None
+    if class_weights is not None:
+        counts = np.bincount(y[rows], minlength=num_classes or 0)
+        by_class = weights_by_class(class_weights, columns.target, counts)
+        if by_class is not None:
+            terminal.note(in_words(by_class, columns.target, counts))
+            weight = by_class[y[rows]]
     warn_of_noise(recipe, terminal)
     with explained(terminal):
         fitted = recipe.fit(
