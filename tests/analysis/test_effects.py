@@ -269,7 +269,7 @@ def test_columns_that_became_several_inputs_have_effects(known):
     blocks = np.array([[0.0, 1.0], [2.0, 3.0]])
     both = Setting(1, "both", np.array(["low", "high"]), (1, 2), blocks)
     alone = Setting(0, "a", np.array([0.0, 1.0]), (0,), np.array([[0.0], [1.0]]))
-    one, pair = effects_of_inputs(known, X, [(both,), (both, alone)], num_rows=40)
+    ((one, pair),) = effects_of_inputs(known, X, [(both,), (both, alone)], num_rows=40)
     rest = 10 + 2 * 2 * X[:, 0].mean()
     np.testing.assert_allclose(one.mean, [rest, rest + 2 * 6], rtol=1e-4)
     np.testing.assert_allclose(pair.mean, 10 + 2 * np.array([[0, 2], [6, 8]]), rtol=1e-4)

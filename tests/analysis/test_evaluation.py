@@ -8,6 +8,7 @@ import scipy.stats
 import scalemix as sx
 from scalemix.analysis.evaluation import MEASURES, find_figures, levels_of
 from scalemix.data.scaling import UNSCALED
+from scalemix.posterior.conformal import Conformal, calibrate
 from scalemix.posterior.history import History
 from scalemix.posterior.networks import OneNetwork
 
@@ -40,6 +41,29 @@ def test_figures_agree_with_their_definitions(fitted):
     assert figures["crps"] == pytest.approx(many, rel=0.07)
     single = find_figures(posterior.predict(x[:1]), y[:1], classes=False, key=KEY)
     assert "r2" not in single
+
+
+def test_conformal_intervals_and_sets_are_measured(fitted):
+    posterior, x, y = fitted
+    predictive = posterior.predict(x)
+    conformal = calibrate(predictive, y)
+    figures = find_figures(predictive, y, classes=False, key=KEY, conformal=conformal)
+    lower, upper = conformal.interval(predictive, 0.9)
+    assert figures["conformal_coverage"] == np.mean((lower <= y) & (y <= upper)) >= 0.9
+    assert figures["conformal_width"] == pytest.approx(np.mean(upper - lower))
+    # So few rows promise nothing, and no interval is wide enough.
+    few = Conformal(conformal.plausibility[:5], conformal.by_error)
+    figures = find_figures(predictive, y, classes=False, key=KEY, conformal=few)
+    assert figures["conformal_coverage"] == 1
+    assert "conformal_width" not in figures
+    classes = untrained(sx.likelihoods.Categorical(3)).predict(np.linspace(-1, 1, 6)[:, None])
+    labels = np.array([0, 1, 2, 0, 1, 2])
+    sure = Conformal(np.linspace(0.2, 0.9, 20))
+    figures = find_figures(classes, labels, classes=True, key=KEY, conformal=sure)
+    sets = sure.sets(classes, 0.9)
+    assert figures["set_size"] == sets.sum() / 6
+    assert figures["set_coverage"] == np.mean([sets[i, label] for i, label in enumerate(labels)])
+    assert figures.keys() <= MEASURES.keys()
 
 
 def test_whole_numbers_lie_anywhere_on_their_step():

@@ -192,7 +192,10 @@ def test_unknown_categories_are_said_aloud(regression, tmp_path):
     new.write_text("size,town,sold,new\n1,Paris,2024-01-01,true\n", encoding="utf-8")
     ran = run("predict", regression.model, new)
     assert ran.code == 0
-    assert "'town': unknown 'Paris', taken as another category" in ran.err
+    assert "1 of 1 row lies outside" in ran.err
+    assert "'town' has the unknown 'Paris' (1 row)" in ran.err
+    (row,) = csv.DictReader(ran.out.splitlines())
+    assert float(row["outside"]) >= 1
 
 
 def test_info_tells_of_table_and_network(regression):

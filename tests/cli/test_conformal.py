@@ -15,6 +15,16 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
     fit = fit_small(tmp_path, target, "--ignore", ignored, "--calibration", "0.4")
     assert "training on 40 rows and 11 inputs, 8 held out, 32 to calibrate" in fit.ran.err
     assert "40 rows; 8 held out; 32 to calibrate" in run("info", fit.model).out
+    held = run("evaluate", fit.model, fit.data, "--json").json["figures"]
+    if target == "price":
+        assert 0 <= held["conformal_coverage"] <= 1
+        assert "width of 90% conformal interval" in fit.ran.out
+        plain = run("evaluate", regression.model, regression.data, "--json").json["figures"]
+        assert "conformal_coverage" not in plain
+    else:
+        assert 0 <= held["set_coverage"] <= 1
+        assert 1 <= held["set_size"] <= 2
+        assert "classes in a conformal set" in fit.ran.out
     ran = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.8")
     rows = list(csv.DictReader(ran.out.splitlines()))
     truth = [row[target] for row in csv.DictReader(fit.data.read_text("utf-8").splitlines())]

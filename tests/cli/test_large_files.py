@@ -1,5 +1,7 @@
 """Tables that are read a part at a time."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,14 @@ def test_settings_are_chosen_on_a_sample(files, tmp_path, monkeypatch):
     both = [run("predict", tmp_path / name, files / "parts", "-q").out for name in ("1", "2")]
     assert both[0] == both[1]
     assert len(both[0].splitlines()) == 81
+    # With n rows, c of them of a class, n / (2 c) is what a row of that class counts as.
+    options = ["--ignore", "price", "--class-weight", "balanced", "--json", *small]
+    weighed = run(*fit[:-1], "-o", tmp_path / "3", *options)
+    assert weighed.code == 0, weighed.err
+    said = re.search(r"a row counts as so many: bad ([\d.]+), good ([\d.]+)", weighed.err)
+    assert sum(1 / float(weight) for weight in said.groups()) == pytest.approx(2, rel=0.01)
+    assert weighed.json["settings"]["class_weight"] == "balanced"
+    assert weighed.json["figures"] != first.json["figures"]
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_all_commands_take_several_targets(both, tmp_path):
     assert told["rows"] == 8
     errors = [told["by_target"][name]["rmse"] for name in ("x1", "x2")]
     assert np.mean(errors) == pytest.approx(told["figures"]["rmse"])
+    assert all("conformal_coverage" in told["by_target"][name] for name in ("x1", "x2"))
     figures_by_target(run("evaluate", model, data).out)
     assert run("info", model).out.count("x1, x2, regression") == 1
     figures_by_target(run("info", model).out)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 
-from scalemix.data.ranges import FAR_TOGETHER, SHRINKAGE, Ranges, find_ranges
+from scalemix.data.ranges import FAR_TOGETHER, SHRINKAGE, Ranges, UnknownWords, find_ranges
 
 RNG = np.random.default_rng(0)
 # Two columns that go together, and one far from zero.
@@ -70,6 +70,29 @@ def test_many_columns_count_each_by_itself():
     ranges = find_ranges(wide, [str(i) for i in range(60)])
     assert ranges.precision.shape == (60,)
     assert (ranges.outside(wide).by_row == 0).all()
+
+
+def test_words_that_training_had_not_lie_outside():
+    at = np.array([True, False, False, True])
+    unknown = [UnknownWords("town", ("Oslo", "Rom"), at)]
+    outside = RANGES.outside(X[:4], unknown)
+    np.testing.assert_array_equal(outside.by_row, [1, 0, 0, 1])
+    said = outside.in_words()
+    assert said.startswith("2 of 4 rows lie outside the training data")
+    assert said.endswith(": 'town' has the unknown 'Oslo', 'Rom' (2 rows).")
+    # Numbers may be farther out.
+    assert (RANGES.outside(1e3 * X[:4], unknown).by_row > 1).all()
+    many = RANGES.outside(X[:4], [of._replace(name=str(i)) for i in range(5) for of in unknown])
+    assert "2 more columns have unknown words" in many.in_words()
+
+
+def test_a_table_may_have_no_number_at_all():
+    ranges = find_ranges(np.zeros((5, 0)), [])
+    again = Ranges.from_json(json.loads(json.dumps(ranges.to_json())))
+    unknown = [UnknownWords("town", ("Oslo",), np.array([False, True]))]
+    for each in (ranges, again):
+        np.testing.assert_array_equal(each.outside(np.zeros((2, 0))).by_row, 0)
+        np.testing.assert_array_equal(each.outside(np.zeros((2, 0)), unknown).by_row, [0, 1])
 
 
 def test_ranges_come_back_from_a_file():

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix import InputWarning
 from scalemix.data.input_layout import join, of_numbers
 from scalemix.fitting.building import (
     build_method,
@@ -131,7 +132,8 @@ def test_held_out_rows_choose_among_settings():
     floors = [member.model.likelihood.floor for member in fitted.posterior.members]
     np.testing.assert_allclose(floors, chosen, rtol=1e-6)
     # So few rows that nothing can be held out are fitted all the same.
-    few = Recipe(**QUICK).fit(X[:1], Y[:1], key=KEY)
+    with pytest.warns(InputWarning, match="only 1 row to learn from"):
+        few = Recipe(**QUICK).fit(X[:1], Y[:1], key=KEY)
     assert np.isnan([t.score for t in few.trials]).all()
     assert np.isfinite(few.posterior.predict(X).mean).all()
 

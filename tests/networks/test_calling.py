@@ -157,6 +157,38 @@ def test_bad_inputs_are_named(inputs, message):
         sx.fit(normed(), inputs, Y, STILL, key=KEY)
 
 
+KEY_ALONE = (
+    r"Dropout wants a key: say Model\(..., call=lambda net, x, key=None: net\(x, key=key\)\)"
+)
+
+
+@pytest.mark.parametrize(
+    ("network", "message"),
+    [
+        (lambda: Dropped(), KEY_ALONE),
+        (
+            lambda: eqx.nn.make_with_state(Normed)()[0],
+            r"Dropout wants a key and BatchNorm wants a state: .*net\(x, state, key=key\), state=",
+        ),
+        (
+            lambda: eqx.nn.inference_mode(eqx.nn.make_with_state(Normed)()[0]),
+            r"BatchNorm wants a state: say Model\(..., state=state\).*make_with_state gives",
+        ),
+    ],
+)
+def test_a_network_that_wants_a_key_or_a_state_is_told_how_to_get_it(network, message):
+    with pytest.raises(ValueError, match=message):
+        sx.fit(sx.Model(network(), PRIOR, GAUSSIAN), X, Y, STILL, key=KEY)
+
+
+def test_a_network_of_another_width_is_told_of_no_key():
+    network = with_call(Dropped(), lambda net, x, key=None: net(x, key=key))
+    for plain in (eqx.nn.MLP(2, "scalar", 4, 1, key=KEY), network):
+        with pytest.raises(ValueError, match="It says: ") as error:
+            sx.fit(sx.Model(plain, PRIOR, GAUSSIAN), X[:, :1], Y, STILL, key=KEY)
+        assert "wants" not in str(error.value)
+
+
 # ----------------------------------------------------------------------------------------- state
 
 

@@ -38,6 +38,10 @@ def test_a_function_gives_what_the_posterior_does(likelihood, method, tmp_path):
     post = sx.fit(sx.Model(network, ARD, likelihood), X, y, method, key=KEY)
     post.export(tmp_path / "file")
     function = export.deserialize(bytearray((tmp_path / "file").read_bytes()))
+    with pytest.raises(
+        ValueError, match=r"cannot be loaded: .* a function, such as .*export writes"
+    ):
+        sx.load(tmp_path / "file")
     for num in (1, 7):
         out, predicted = function.call(X[:num]), post.predict(X[:num])
         for name in ("mean", "std", "epistemic", "aleatoric"):

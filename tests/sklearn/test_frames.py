@@ -1,6 +1,7 @@
 """Data frames as they come: words, categories, truth values, dates and gaps."""
 
 import pickle
+import re
 import warnings
 
 import numpy as np
@@ -11,9 +12,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 
-from scalemix import InputWarning
+from scalemix import InputWarning, RangeWarning
 from scalemix.analysis.effects import effect
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor, TableEncoder
+from scalemix.sklearn.inputs import learn_encoder
 from scalemix.tables import InputError, table_of
 
 QUICK = {
@@ -71,6 +73,19 @@ def test_frames_say_which_rows_lie_outside_and_what_columns_do(fitted):
     assert estimate.grids[0][estimate.mean.argmax()] == "Bb"
 
 
+def test_text_that_looks_like_numbers_is_taken_for_words_and_said():
+    """Of columns that are used: those left out are named elsewhere."""
+    shares, marks = ["10%", "20%", "30%"] * 30, ["1,5", "2,5", "3,5"] * 30
+    amounts = [f"{1000 + i:,}" for i in range(90)]
+    frame = pd.DataFrame({"share": shares, "mark": marks, "amount": amounts, "size": range(90)})
+    frame["label"] = pd.Categorical(marks)
+    said = "taken for words: 'share' ('10%'), 'mark' ('1,5'). Make numbers of them"
+    for fit in (TableEncoder().fit, lambda x: learn_encoder(table_of(x), None, None)):
+        with pytest.warns(InputWarning, match=re.escape(said)):
+            fit(frame)
+    TableEncoder(categorical=["share", "mark"]).fit(frame)
+
+
 def test_pandas_and_polars_are_the_same_data(fitted):
     other = pl.DataFrame(table_of(FRAME).columns)
     other = other.with_columns(pl.col("grade").cast(pl.String).cast(pl.Categorical))
@@ -86,9 +101,11 @@ def test_what_was_fitted_survives_a_pickle(fitted):
 def test_a_word_that_was_never_seen_makes_predictions_less_sure(optimised):
     """Its weights have the prior's spread of a category of that column, which matters here."""
     fitted = ScaleMixRegressor(**{**QUICK, "max_steps": 600}).fit(FRAME, Y)
-    with pytest.warns(InputWarning, match="Training had nothing like this: 'town': unknown 'Zz'"):
-        fitted.predict(FRAME.assign(town="Zz"))
-    warnings.simplefilter("ignore", InputWarning)
+    new = FRAME.assign(town=["Zz", *FRAME["town"][1:]])
+    with pytest.warns(RangeWarning, match=r"1 of .* 'town' has the unknown 'Zz' \(1 row\)"):
+        fitted.predict(new)
+    np.testing.assert_array_equal(fitted.outside(new).by_row, [1.0] + [0.0] * (len(new) - 1))
+    warnings.simplefilter("ignore", RangeWarning)
     known, unknown = (fitted.predict_dist(FRAME.assign(town=town)) for town in ("Aa", "Zz"))
     assert np.mean(unknown.epistemic) > 2 * np.mean(known.epistemic)
     # It lies between the others.

@@ -171,7 +171,8 @@ def test_numbers_of_another_kind_are_named_by_row_and_kind(kind, value, says):
 
 
 def test_where_there_is_nothing_to_learn_it_is_said():
-    for y, said in ((np.full(60, 3.0), "y is 3 in every row"), (X[:1, 0], "y has one row")):
+    same, few = "y is 3 in every row", "There are only 2 rows to learn from"
+    for y, said in ((np.full(60, 3.0), same), (np.array([-1.0, 2.0]), few)):
         with pytest.warns(sx.InputWarning, match=f"{said}.*nothing"):
             ScaleMixRegressor(**FEW).fit(X[: len(y)], y)
 

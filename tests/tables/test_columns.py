@@ -123,7 +123,9 @@ def test_medians_and_categories_come_from_the_given_rows_alone():
     encoded = columns.encode(data)
     assert columns.features == ["a", "k = x", "k = y", "k = another"]
     np.testing.assert_allclose(encoded.x[2], [100, 0, 0, 1])
-    assert encoded.remarks == ["'k': unknown 'z', taken as another category"]
+    (unknown,) = encoded.unknown
+    assert (unknown.name, unknown.words, unknown.rows.tolist()) == ("k", ("z",), [0, 0, 1])
+    assert encoded.remarks == []
 
 
 def test_what_is_missing_or_unknown_is_said():
@@ -134,11 +136,9 @@ def test_what_is_missing_or_unknown_is_said():
         "'kind': 1 missing, which networks are told",
         *columns.surprises(new),
     ]
-    assert columns.surprises(new) == [
-        "'kind': unknown 'c', taken as another category",
-        # Training had no gaps here.
-        "'flag': 1 missing, taken as no category",
-    ]
+    # Training had no gaps here.
+    assert columns.surprises(new) == ["'flag': 1 missing, taken as no category"]
+    assert [of.words for of in columns.encode(new).unknown] == [("c",)]
     np.testing.assert_array_equal(columns.encode(new).x[1, columns.groups["flag"]], 0)
 
 

@@ -48,8 +48,15 @@ def test_an_encoding_may_be_said_and_an_expected_one_holds_where_utf_8_does_not(
             read_table(path, TextFormat(encoding=name))
         # A file of a model may name anything.
         assert read_table(path, expected=TextFormat(encoding=name)).text.encoding == "cp1252"
+    # Nor is a table in one byte a letter that in two of the model's.
+    for name in ("utf-16", "utf-16-le", "utf-32"):
+        assert read_table(path, expected=TextFormat(encoding=name)).text.encoding == "cp1252"
     with pytest.raises(InputError, match=r"line 2: it is not text in utf-8, as --encoding says"):
         read_table(path, TextFormat(encoding="utf-8"))
+    even = write(tmp_path, b"a,b\n1,\xa3\n", "even.csv")
+    assert read_table(even, expected=TextFormat(encoding="utf-16")).columns["b"] == ["£"]
+    with pytest.raises(InputError, match=r"line 1: it is not text in utf-16, as --encoding says"):
+        read_table(even, TextFormat(encoding="utf-16"))
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress])

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scalemix.tables.number_formats import Known, settle
+from scalemix.tables.number_formats import Known, look_like_numbers, settle
 
 STYLES = [
     (".", ""), (".", ","), (".", "'"), (".", " "), (",", ""), (",", "."), (",", "\u202f"),
@@ -55,3 +56,21 @@ def test_what_is_no_number_stays_as_it_is(cells):
             float(after)
         if any(sign in before for sign in "ab;"):
             assert after == before
+
+
+@pytest.mark.parametrize(
+    ("cells", "example"),
+    [
+        (["12", "1.234,5", None, "7"], "1.234,5"),
+        (["5%", "12 %", "3%"], "5%"),
+        (["1,200", "3", "4"], "1,200"),
+        # As Python writes numbers, so that they are read as such; words; too few; no text at all.
+        (["12", "1.5", "-3e4"], None),
+        (["a", "b", "100%"], None),
+        (["1,5", "b", "c", "d"], None),
+        ([True, False, None], None),
+        ([], None),
+    ],
+)
+def test_text_that_looks_like_numbers_is_found(cells, example):
+    assert look_like_numbers(cells) == example

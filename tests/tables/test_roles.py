@@ -1,5 +1,6 @@
 """What columns are: identifiers, classes, targets, times; and how many of them are named."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from scalemix._text import few_lines, shortened
 from scalemix.sklearn.inputs import FrameEncoder, learn_encoder
 from scalemix.tables import Columns, InputError, Table, learn_columns, learn_inputs
+from scalemix.tables.targets import hint_of_observed
 
 RNG = np.random.default_rng(0)
 NUM = 60
@@ -127,6 +129,23 @@ def test_times_have_a_minus_where_another_column_says_that_they_go_on():
     odd = table(t=["3", "5", "2"], ended=["1", "maybe", None])
     with pytest.raises(InputError, match="line 3, column 'ended': 'maybe' does not say whether"):
         columns.target.encode(odd)
+
+
+def test_times_that_all_ended_are_asked_about():
+    flags = ["yes", "no"] * 30
+    given = table(a=Y, ended=flags, one=["1"] * 60, t=[str(1 + i) for i in range(60)])
+    columns = learn_columns(given, "t", task="regression")
+    target = dataclasses.replace(columns.target, kind="time")
+    y, inputs = target.encode(given), columns.groups
+    said = hint_of_observed(target, y, given, inputs)
+    assert "--observed COLUMN" in said
+    assert said.endswith("It may be 'ended'.")
+    assert hint_of_observed(target, y, given, ["a", "one"]).endswith("for the others.")
+    # A minus, a column or another kind leaves nothing to ask.
+    assert hint_of_observed(target, -y, given, inputs) is None
+    assert hint_of_observed(columns.target, y, given, inputs) is None
+    told = dataclasses.replace(target, observed=("ended",))
+    assert hint_of_observed(told, y, given, inputs) is None
 
 
 def test_of_many_columns_a_few_are_named():

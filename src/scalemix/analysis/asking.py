@@ -59,8 +59,17 @@ def means_of(predictive: Predictive, output: Any, model: Any = None) -> np.ndarr
     Of several targets or classes it is that of one, by its number or, where the `model` has
     `classes_` or `target_names_`, by its label.
     """
+    return pick(all_means(predictive), output, model)
+
+
+def all_means(predictive: Predictive) -> np.ndarray:
+    """The mean of each row's targets, or classes, under each draw: (rows, draws, ...)."""
     (means,) = predictive._stream(statistics.means)
-    means = predictive._in_units(means)
+    return predictive._in_units(means)
+
+
+def pick(means: np.ndarray, output: Any, model: Any = None) -> np.ndarray:
+    """The one of `all_means` that is meant."""
     if means.ndim == 2:
         if output not in (None, 0):
             raise ValueError(

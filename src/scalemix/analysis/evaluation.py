@@ -8,6 +8,7 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix.analysis import metrics
 from scalemix.analysis.times import fit_constant
+from scalemix.posterior.conformal import Conformal
 from scalemix.posterior.predictive import Predictive
 
 LEAST_SAMPLES = 100
@@ -116,6 +117,30 @@ MEASURES = {
         "mean width of these intervals, in the target's unit; narrow is good if they still cover",
         averaged=False,
     ),
+    "conformal_coverage": Figure(
+        "90% conformal interval covers",
+        ".1%",
+        "the same of conformal intervals (`predict --conformal`), which cover at least 90% on "
+        "average, whatever the model, if rows are drawn like those that calibrated them",
+        averaged=False,
+    ),
+    "conformal_width": Figure(
+        "width of 90% conformal interval",
+        ".4g",
+        "mean width of conformal intervals, in the target's unit",
+        averaged=False,
+    ),
+    "set_coverage": Figure(
+        "90% conformal set holds",
+        ".1%",
+        "share of rows whose class is in its conformal set (`predict --conformal`), which is at "
+        "least 90% on average, whatever the model, if rows are drawn like those that calibrated it",
+    ),
+    "set_size": Figure(
+        "classes in a conformal set",
+        ".2f",
+        "mean number of classes in these sets; few are good, as long as the sets hold enough",
+    ),
     "calibration_error": Figure(
         "calibration error",
         ".3f",
@@ -136,7 +161,13 @@ MEASURES = {
 
 
 def find_figures(
-    predictive: Predictive, y: Any, *, classes: bool, key: PRNGKeyArray, trained_on: Any = None
+    predictive: Predictive,
+    y: Any,
+    *,
+    classes: bool,
+    key: PRNGKeyArray,
+    trained_on: Any = None,
+    conformal: Conformal | None = None,
 ) -> dict[str, float]:
     """The figures of `MEASURES` that suit the target, by name.
 
@@ -145,12 +176,17 @@ def find_figures(
 
     `classes` says whether the target is a class, and `key` draws the samples behind CRPS. The
     targets that the model was `trained_on`, where they are known, say what no model would predict.
+    With a `conformal` calibration, its intervals or sets are measured, too.
     """
     y = np.asarray(y)
     mean = predictive.mean
     log_likelihood = metrics.log_likelihood(predictive.log_prob(y))
     if classes:
         ours = {**of_classes(y, mean), "log_likelihood": log_likelihood}
+        if conformal is not None:
+            sets = conformal.sets(predictive, PROBABILITY)
+            ours["set_coverage"] = float(np.mean(sets[np.arange(len(y)), y]))
+            ours["set_size"] = float(np.mean(sets.sum(axis=1)))
         return _finite({"accuracy": ours["accuracy"], **_commonest(y, trained_on), **ours})
     if np.any(y < predictive.likelihood.support[0]):
         # Some times were not observed to the end: how far off a prediction is, nobody knows.
@@ -174,15 +210,22 @@ def find_figures(
         "width": metrics.interval_width(interval),
         "calibration_error": metrics.calibration_error(levels_of(predictive, y)),
     }
+    if conformal is not None:
+        figures |= _of_conformal(y, conformal.interval(predictive, PROBABILITY))
     return _finite(figures)
 
 
 def find_figures_by_target(
-    predictive: Predictive, y: Any, *, key: PRNGKeyArray | None = None
+    predictive: Predictive,
+    y: Any,
+    *,
+    key: PRNGKeyArray | None = None,
+    conformal: Conformal | None = None,
 ) -> list[dict[str, float]]:
     """The figures of each target by itself where there are several; none where there is one.
 
-    With a `key`, which draws the samples behind it, CRPS is among them.
+    With a `key`, which draws the samples behind it, CRPS is among them; with a `conformal`
+    calibration, so are its intervals.
     """
     y = np.asarray(y)
     # Classes are one target, whatever the shape of their probabilities.
@@ -198,6 +241,7 @@ def find_figures_by_target(
     levels = levels_of(predictive, y)
     num_samples = max(predictive.num_draws, LEAST_SAMPLES)
     samples = None if key is None else predictive.sample(key, num_samples)
+    ends = None if conformal is None else conformal.interval(predictive, PROBABILITY)
     by_target = []
     for i in range(y.shape[1]):
         interval = lower[:, i], upper[:, i]
@@ -209,6 +253,8 @@ def find_figures_by_target(
             "width": metrics.interval_width(interval),
             "calibration_error": metrics.calibration_error(levels[:, i]),
         }
+        if ends is not None:
+            figures |= _of_conformal(y[:, i], (ends[0][:, i], ends[1][:, i]))
         by_target.append(_finite(figures))
     return by_target
 
@@ -254,6 +300,14 @@ def of_classes(y: np.ndarray, probabilities: np.ndarray) -> dict[str, float]:
     }
 
 
+def _of_conformal(y: np.ndarray, interval: tuple[np.ndarray, np.ndarray]) -> dict[str, float]:
+    return {
+        "conformal_coverage": metrics.interval_coverage(y, interval),
+        "conformal_width": metrics.interval_width(interval),
+    }
+
+
 def _finite(figures: dict[str, float]) -> dict[str, float]:
-    # One row has no spread to explain, rows of one class no AUC, and files hold no NaN.
+    # One row has no spread to explain, rows of one class no AUC, few rows to calibrate by no ends;
+    # and files hold no NaN.
     return {name: value for name, value in figures.items() if np.isfinite(value)}

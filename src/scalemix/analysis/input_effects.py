@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scalemix.analysis.asking import means_of
+from scalemix.analysis.asking import all_means, pick
 from scalemix.analysis.effects import Effect, summarise
 from scalemix.posterior.posterior import Posterior
 
@@ -52,11 +52,11 @@ def effects_of_inputs(
     x: np.ndarray,
     settings: Sequence[tuple[Setting, ...]],
     *,
-    output: int | None = None,
+    outputs: Sequence[int | None] = (None,),
     num_rows: int = 60,
     probability: float = 0.9,
-) -> list[Effect]:
-    """The effects of columns, or of pairs of them, all as one prediction.
+) -> list[list[Effect]]:
+    """The effects of columns, or of pairs of them, on several outputs, all as one prediction.
 
     Parameters
     ----------
@@ -66,23 +66,25 @@ def effects_of_inputs(
         Rows that say what all other inputs are.
     settings : sequence of tuple of Setting
         One column, or two, for each effect.
-    output, num_rows, probability
+    outputs : sequence of int, default=(None,)
+        Which classes or which of several targets; `None` where there is nothing to choose.
+    num_rows, probability
         As in `scalemix.analysis.effects.effect`.
 
     Returns
     -------
-    list of Effect
-        One for each entry of `settings`.
+    list of list of Effect
+        For each of the outputs, one for each entry of `settings`.
 
     Examples
     --------
     >>> from scalemix.analysis.input_effects import Setting, effects_of_inputs
     >>> town = Setting(0, "town", np.array(["Ulm", "Bonn"]), (0, 1), np.eye(2))
-    >>> effects_of_inputs(post, x, [(town,)])[0].mean.shape
+    >>> effects_of_inputs(post, x, [(town,)])[0][0].mean.shape
     (2,)
     """
     if not settings:
-        return []
+        return [[] for _ in outputs]
     some = np.unique(np.linspace(0, len(x) - 1, min(len(x), num_rows)).astype(int))
     rows = np.asarray(x, np.float64)[some]
     tables, ends = [], [0]
@@ -93,15 +95,18 @@ def effects_of_inputs(
             table[:, :, list(setting.places)] = setting.blocks[list(at)][:, None, :]
         tables.append(table.reshape(-1, rows.shape[1]))
         ends.append(ends[-1] + len(points))
-    means = means_of(posterior.predict(np.concatenate(tables)), output)
-    means = means.reshape(ends[-1], len(some), -1)
+    measured = all_means(posterior.predict(np.concatenate(tables)))
+    by_output = [pick(measured, output).reshape(ends[-1], len(some), -1) for output in outputs]
     return [
-        summarise(
-            tuple(setting.column for setting in chosen),
-            tuple(setting.name for setting in chosen),
-            tuple(setting.values for setting in chosen),
-            means[start:end],
-            probability,
-        )
-        for chosen, start, end in zip(settings, ends[:-1], ends[1:], strict=True)
+        [
+            summarise(
+                tuple(setting.column for setting in chosen),
+                tuple(setting.name for setting in chosen),
+                tuple(setting.values for setting in chosen),
+                means[start:end],
+                probability,
+            )
+            for chosen, start, end in zip(settings, ends[:-1], ends[1:], strict=True)
+        ]
+        for means in by_output
     ]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scalemix._text import listing
+from scalemix._text import listing, shortened
 from scalemix.data.values import is_finite
 from scalemix.tables import InputError
 from scalemix.tables.targets import Target, label_of
@@ -52,14 +52,21 @@ def check_class_weights(weights: ClassWeights, target: Target) -> None:
             raise InputError("--class-weight: a weight has to be above zero.")
 
 
-def row_weights(weights: ClassWeights, target: Target, y: np.ndarray) -> np.ndarray | None:
-    """How many rows each row counts as, by its class; `None` if each counts once."""
+def weights_by_class(
+    weights: ClassWeights, target: Target, counts: np.ndarray
+) -> np.ndarray | None:
+    """How many rows a row of each class counts as; `None` if each counts once.
+
+    `counts` says how many rows to train on each class has.
+    """
     if weights is None or target.classes is None:
         return None
-    num = len(target.classes)
     if isinstance(weights, dict):
-        by_class = np.array([weights.get(label, 1.0) for label in target.classes])
-    else:
-        counts = np.bincount(y, minlength=num)
-        by_class = len(y) / (num * np.maximum(counts, 1))
-    return by_class[y]
+        return np.array([weights.get(label, 1.0) for label in target.classes])
+    return counts.sum() / (len(counts) * np.maximum(counts, 1))
+
+
+def in_words(by_class: np.ndarray, target: Target, counts: np.ndarray) -> str:
+    """How many rows a row of each class counts as, of the classes that there are."""
+    said = zip(target.classes or (), by_class, counts, strict=True)
+    return f"a row counts as so many: {shortened(f'{c} {w:.3g}' for c, w, num in said if num)}"

@@ -178,11 +178,6 @@ def fit(
     names = _find_targets(list(table.columns), target)
     times = _check_observed(names, observed or (), settings)
     drop, weights = missing_target == "drop", read_class_weights(class_weight or ())
-    if weights is not None and isinstance(table, ArrowTables):
-        raise InputError(
-            f"{data}: --class-weight needs all rows in memory, and this table is read in parts. "
-            f"Leave it out, or use a file of fewer rows without --stream."
-        )
     if isinstance(table, ArrowTables) and settings["inference"] == "mcmc":
         raise InputError(
             f"{data}: --inference mcmc needs all rows in memory, and this table is read in parts. "
@@ -210,7 +205,9 @@ def fit(
     if isinstance(table, Table):
         rows = WholeTable(table, source, weights)
     else:
-        rows = TableInParts(table, names, source, categorical or (), terminal, words=words)
+        rows = TableInParts(
+            table, names, source, categorical or (), terminal, words=words, class_weights=weights
+        )
     columns = rows.columns(names, **asked)
     said = dataclasses.replace(columns.target, kind=settings["target"], drop_missing=drop)
     columns = dataclasses.replace(columns, target=said)

@@ -112,15 +112,16 @@ class TableModel:
 
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table, or an `InputError` that names a cell of it."""
-        x, remarks = self.columns.encode(table)
+        x, remarks, unknown = self.columns.encode(table)
         self.columns.refuse_far(table, x, self.posterior.scaling)
-        return Encoded(x, [*table.remarks, *remarks])
+        return Encoded(x, [*table.remarks, *remarks], unknown)
 
-    def outside(self, x: np.ndarray) -> Outside | None:
-        """How far the numbers of rows lie outside those of training, as far as it is known."""
+    def outside(self, encoded: Encoded) -> Outside:
+        """How far rows lie outside those of training, as far as it is known."""
+        x, _, unknown = encoded
         if self.ranges is None:
-            return None
-        return self.ranges.outside(x[:, self.columns.number_places])
+            return Outside((), x[:, :0], np.zeros(len(x)), tuple(unknown))
+        return self.ranges.outside(x[:, self.columns.number_places], unknown)
 
     def save(self, path: Path) -> None:
         """Write the model to one file, whole or not at all."""

@@ -21,6 +21,7 @@ from scalemix.cli.writing import (
     write_csv,
     write_parquet,
 )
+from scalemix.data.ranges import Outside
 from scalemix.tables import InputError, Table, TextFormat
 from scalemix.tables.addresses import parse_address
 from scalemix.tables.cells import text as as_text
@@ -90,9 +91,10 @@ def predict(
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
     their squares add up to that of the standard deviation. `outside` is zero for a row like those
     of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
-    as any training row. Of several targets, each has columns of its own, such as `std(price)`.
-    --quantile 0.1 adds the column `q0.1`, and --above 3 the column `p(price>3)`. Both are those of
-    the predicted distribution; the ends of the interval are also calibrated by held-out rows.
+    as any training row; a word that training did not have counts as 1. Of several targets, each has
+    columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and --above 3
+    the column `p(price>3)`. Both are those of the predicted distribution; the ends of the interval
+    are also calibrated by held-out rows.
 
     With - for DATA, rows come by standard input, and predictions of 4,096 go out at a time, in
     bounded memory: `scalemix predict model.scalemix - < rows.csv > predictions.csv`. Large Parquet
@@ -174,7 +176,8 @@ def evaluate(
     """Measure how good a model is on a table that has the target.
 
     If it is the table that the model was fitted to, only the rows that were held out count. Of
-    any other table all rows count, those included that the model may have been trained on.
+    any other table all rows count, those included that the model may have been trained on. Of a
+    model that was fitted with --calibration, conformal intervals or sets are measured, too.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     fitted = read_model(model)
@@ -205,6 +208,7 @@ class Measured(NamedTuple):
     y: Any
     figures: dict[str, float]
     by_target: list[dict[str, float]]
+    outside: Outside
 
 
 def measure(
@@ -218,15 +222,19 @@ def measure(
 
     from scalemix.analysis.evaluation import find_figures, find_figures_by_target
 
-    x, remarks = fitted.encode(table)
-    y = fitted.columns.target.encode(table)
-    for remark in remarks:
-        terminal.note(remark)
+    encoded = fitted.encode(table)
+    x, y = encoded.x, fitted.columns.target.encode(table)
+    outside = fitted.outside(encoded)
+    for remark in (*encoded.remarks, outside.in_words()):
+        if remark is not None:
+            terminal.note(remark)
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
     predictive = fitted.posterior.predict(x)
     figures = find_figures(
         predictive, y, classes=fitted.columns.target.classes is not None, key=key,
         trained_on=None if trained is None else fitted.columns.target.encode(trained),
+        conformal=fitted.conformal,
     )  # fmt: skip
-    return Measured(x, y, figures, find_figures_by_target(predictive, y, key=key))
+    by_target = find_figures_by_target(predictive, y, key=key, conformal=fitted.conformal)
+    return Measured(x, y, figures, by_target, outside)

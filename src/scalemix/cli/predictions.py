@@ -92,13 +92,13 @@ def read_thresholds(
 def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: Terminal) -> Cells:
     """The predictions of a table, with remarks on what is odd about its rows."""
     probability, conformal = asked.probability, asked.conformal
-    x, remarks = fitted.encode(table)
-    for remark in remarks:
-        terminal.note(remark)
-    predictive, outside = fitted.posterior.predict(x), fitted.outside(x)
-    far: Cells = {} if outside is None else {"outside": outside.by_row.tolist()}
-    if outside is not None and (said := outside.in_words()):
-        terminal.note(said)
+    encoded = fitted.encode(table)
+    predictive, outside = fitted.posterior.predict(encoded.x), fitted.outside(encoded)
+    for remark in (*encoded.remarks, outside.in_words()):
+        if remark is not None:
+            terminal.note(remark)
+    # Files from before ranges were kept do not know how far a number is outside.
+    far: Cells = {} if fitted.ranges is None else {"outside": outside.by_row.tolist()}
     # Whether there are any was checked when the model was read.
     calibrated = fitted.conformal if conformal else None
     target = fitted.columns.target

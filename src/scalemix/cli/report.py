@@ -56,8 +56,8 @@ def write(path: Path, fitted: TableModel, table: Table | None, terminal: Termina
     tested_on = f"{held:,} rows of {source.file} that were held out"
     if table is not None and (held or not table.is_known_by(source.digest)):
         part, tested_on, caution = fitted.unseen(table)
-        x, y, figures, _ = measure(fitted, part, terminal, trained_on)
-        test, outside = (x, y), fitted.outside(x)
+        x, y, figures, _, outside = measure(fitted, part, terminal, trained_on)
+        test = x, y
     if trained_on is not None:
         train = columns.encode(trained_on).x, columns.target.encode(trained_on)
     story = Story(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.settings import as_option
@@ -20,6 +21,7 @@ from scalemix.tables import Columns, Table
 from scalemix.tables.arrow_tables import ArrowTables, KeptRows
 from scalemix.tables.settling import refuse_formatted
 from scalemix.tables.survey import Survey
+from scalemix.tables.targets import hint_of_observed
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
@@ -40,11 +42,13 @@ class TableInParts:
         terminal: Terminal,
         *,
         words: Sequence[str] = (),
+        class_weights: ClassWeights = None,
     ):
         """`words` are columns that are not to be read as numbers, whatever their cells say."""
         self.tables: ArrowTables = tables
         self.source: Source = source
         self.remarks: tuple[str, ...] = tables.remarks
+        self.class_weights: ClassWeights = class_weights
         held, calibrated = source.held_out(), source.calibrated()
         self.apart: np.ndarray = np.sort(np.concatenate([held, calibrated]))
         self._kept = KeptRows(held), KeptRows(calibrated)
@@ -132,6 +136,10 @@ def train_stream(
         )
         if said is not None:
             terminal.note(said)
+    sampled = survey.train_sample
+    hint = hint_of_observed(target, target.encode(sampled), sampled, columns.groups)
+    if hint is not None:
+        terminal.note(hint)
     if recipe.target == "time" and apart is not None:
         with as_input_errors():
             refuse_unobserved(apart[1])
@@ -140,41 +148,49 @@ def train_stream(
         f"training on {num_trained:,} rows and {x.shape[1]} inputs, which are read from disk as "
         f"they are needed, {num_held:,} held out"
     )
+    by_class, weight = None, np.ones(len(y))
+    if surveyed.class_weights is not None:
+        counts = np.array([survey.label_counts[label] for label in target.classes or ()])
+        by_class = weights_by_class(surveyed.class_weights, target, counts)
+        if by_class is not None:
+            terminal.note(in_words(by_class, target, counts))
+            weight = by_class[y]
     warn_of_noise(recipe, terminal)
     with explained(terminal):
         batches = TableBatches(
             surveyed.tables, columns, scaling, apart=surveyed.apart,
             batch_size=min(recipe.plan(num_trained).batch_size, num_trained), seed=[source.seed, 2],
+            class_weights=by_class,
         )  # fmt: skip
         fitted = fit_stream(
-            recipe, batches, (x, y), scaling, key=key, num_classes=num_classes,
+            recipe, batches, (x, y, weight), scaling, key=key, num_classes=num_classes,
             num_targets=num_targets, layout=columns.layout, progress=terminal.progress,
             checkpoint=checkpoint, resume=resume,
         )  # fmt: skip
     posterior, figures, by_target, conformal = fitted.posterior, {}, [], None
+    if apart is not None:
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(apart[0]), apart[1])
     if held is not None:
         predictive = posterior.predict(held[0])
         figures = find_figures(
             predictive, held[1], classes=num_classes is not None, key=test_key,
-            trained_on=target.encode(survey.train_sample),
+            trained_on=target.encode(survey.train_sample), conformal=conformal,
         )  # fmt: skip
-        by_target = find_figures_by_target(predictive, held[1], key=test_key)
-    if apart is not None:
-        with as_input_errors():
-            conformal = calibrate(posterior.predict(apart[0]), apart[1])
+        by_target = find_figures_by_target(predictive, held[1], key=test_key, conformal=conformal)
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     settings, ranges = recipe.settings(num_trained), _ranges(survey, columns)
+    if by_class is not None:
+        settings["class_weight"] = surveyed.class_weights
     return TableModel(
         posterior, columns, source, settings, figures, conformal, ranges, trials,
         by_target=by_target,
     )  # fmt: skip
 
 
-def _ranges(survey: Survey, columns: Columns) -> Ranges | None:
+def _ranges(survey: Survey, columns: Columns) -> Ranges:
     """What the numbers lie between; how they go together is that of the sample."""
     places = columns.number_places
-    if not places:
-        return None
     numbers = [i for i, column in enumerate(columns.inputs) if column.kind == "numeric"]
     values = columns.read(survey.train_sample)[:, numbers]
     fills = [columns.inputs[i].fill for i in numbers]  # pyright: ignore[reportAttributeAccessIssue]

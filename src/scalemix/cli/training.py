@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix._text import counted, shortened
-from scalemix.cli.class_weights import ClassWeights, row_weights
+from scalemix._text import counted, few_lines, listing
+from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import FailedError, Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.settings import as_option
@@ -20,6 +20,7 @@ from scalemix.data.scaling import find_scaling
 from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
 from scalemix.tables import Columns, Table, learn_columns
+from scalemix.tables.targets import hint_of_observed
 
 if TYPE_CHECKING:
     from scalemix.fitting.recipes import Recipe
@@ -64,9 +65,12 @@ def train(
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
     rows, held = source.split()
-    x, remarks = columns.encode(table)
+    x, remarks, unknown = columns.encode(table)
     y = columns.target.encode(table)
-    for remark in remarks:
+    # Only rows that are not trained on have such words.
+    words = [f"{of.name!r}: unknown {listing(of.words, 5)}, taken as another category"
+             for of in unknown]  # fmt: skip
+    for remark in (*remarks, *few_lines(words)):
         terminal.note(remark)
     # Held-out rows are looked at before training, not after it.
     layout = columns.layout
@@ -77,6 +81,8 @@ def train(
         said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))
         if said is not None:
             terminal.note(said)
+    if (said := hint_of_observed(columns.target, y, table, columns.groups)) is not None:
+        terminal.note(said)
     if recipe.target == "time" and source.num_calibrated:
         with as_input_errors():
             refuse_unobserved(y)
@@ -87,14 +93,13 @@ def train(
         f"training on {counted(len(rows), 'row')} and {counted(x.shape[1], 'input')}, "
         f"{len(held):,} held out{apart}"
     )
-    weight = row_weights(class_weights, columns.target, y[rows])
-    if weight is not None and columns.target.classes is not None:
-        said = [
-            f"{label} {weight[y[rows] == i][0]:.3g}"
-            for i, label in enumerate(columns.target.classes)
-            if (y[rows] == i).any()
-        ]
-        terminal.note(f"a row counts as so many: {shortened(said)}")
+    weight = None
+    if class_weights is not None:
+        counts = np.bincount(y[rows], minlength=num_classes or 0)
+        by_class = weights_by_class(class_weights, columns.target, counts)
+        if by_class is not None:
+            terminal.note(in_words(by_class, columns.target, counts))
+            weight = by_class[y[rows]]
     warn_of_noise(recipe, terminal)
     with explained(terminal):
         fitted = recipe.fit(
@@ -102,24 +107,23 @@ def train(
             progress=terminal.progress, checkpoint=checkpoint, resume=resume,
             sample_weight=weight,
         )  # fmt: skip
-    posterior = fitted.posterior
+    posterior, conformal, apart = fitted.posterior, None, source.calibrated()
+    if len(apart):
+        with as_input_errors():
+            conformal = calibrate(posterior.predict(x[apart]), y[apart])
     figures, by_target = {}, []
     if len(held):
         predictive = posterior.predict(x[held])
         figures = find_figures(
-            predictive, y[held], classes=num_classes is not None, key=test_key, trained_on=y[rows]
-        )
-        by_target = find_figures_by_target(predictive, y[held], key=test_key)
-    conformal, apart = None, source.calibrated()
-    if len(apart):
-        with as_input_errors():
-            conformal = calibrate(posterior.predict(x[apart]), y[apart])
+            predictive, y[held], classes=num_classes is not None, key=test_key,
+            trained_on=y[rows], conformal=conformal,
+        )  # fmt: skip
+        by_target = find_figures_by_target(predictive, y[held], key=test_key, conformal=conformal)
     settings = recipe.settings(len(rows))
     if class_weights is not None:
         settings["class_weight"] = class_weights
-    places, ranges = columns.number_places, None
-    if places:
-        ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
+    places = columns.number_places
+    ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     return TableModel(
         posterior, columns, source, settings, figures, conformal, ranges, trials,

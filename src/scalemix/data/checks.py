@@ -21,10 +21,6 @@ from scalemix.likelihoods import Likelihood
 MOST_COUNTED = 2**31 - 1
 
 
-# Dropout inside a network wants a key, and BatchNorm a state.
-NEEDS_CALL = "A network that takes a key or a state needs Model(..., call=...)."
-
-
 def check_inputs(x: Any, reader: Reader) -> Inputs:
     """Inputs as arrays that the reader's network takes row by row, or a `ValueError`.
 
@@ -45,7 +41,7 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
             return x
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
-            f"the shape {x.shape}. {NEEDS_CALL} It says: {problem}"
+            f"the shape {x.shape}. {problem}"
         )
     check_finite("x", x)
     if x.ndim == 2:
@@ -86,10 +82,7 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
             f"{path_in_words(path)}: {part.shape[1:]}"
             for path, part in jax.tree_util.tree_leaves_with_path(x)
         )
-        raise ValueError(
-            f"The network does not take an example of the shapes {shapes}. {NEEDS_CALL} It says: "
-            f"{problem}"
-        )
+        raise ValueError(f"The network does not take an example of the shapes {shapes}. {problem}")
     _check_lookups(x, reader)
     return x
 

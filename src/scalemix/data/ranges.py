@@ -1,7 +1,7 @@
 """What training data lie between, by column and together, and how far other rows lie outside.
 
 A network says something everywhere. Where no row like it was seen, that is an extrapolation, and
-whoever reads it should know.
+whoever reads it should know. A row with a word that training did not have is such a row, too.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from scalemix._text import counted
+from scalemix._text import counted, listing
 from scalemix._warnings import warn
 from scalemix.data.values import is_finite
 
@@ -24,6 +24,8 @@ MOST_COLUMNS, LEAST_ROWS = 50, 10
 # How much the covariance is drawn to that of columns without correlation.
 SHRINKAGE = 0.1
 NAMED = 3
+# How far outside a word is that training did not have: as a number that is a range beyond its end.
+UNKNOWN = 1.0
 
 
 class RangeWarning(UserWarning):
@@ -36,10 +38,18 @@ class RangeWarning(UserWarning):
     >>> ranges = find_ranges(x, ["a", "b", "c"])
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     warn_outside(ranges, 100 * x)
+    ...     warn_outside(ranges.outside(100 * x))
     >>> caught[0].category.__name__
     'RangeWarning'
     """
+
+
+class UnknownWords(NamedTuple):
+    """Words of a column that training did not have, and for each row whether it has one."""
+
+    name: str
+    words: tuple[str, ...]
+    rows: np.ndarray
 
 
 class Ranges(NamedTuple):
@@ -54,13 +64,13 @@ class Ranges(NamedTuple):
     farthest: float
     """The distance of the farthest training row from the centre."""
 
-    def outside(self, x: np.ndarray) -> "Outside":
-        """How far rows lie outside; a missing number lies inside."""
+    def outside(self, x: np.ndarray, unknown: Sequence[UnknownWords] = ()) -> "Outside":
+        """How far rows lie outside, of which some words are unknown; a missing number is inside."""
         width = np.where(self.high > self.low, self.high - self.low, 1.0)
         filled = np.where(np.isnan(x), self.centre, x)
         beyond = np.maximum(filled - self.high, 0) - np.maximum(self.low - filled, 0)
         together = _distance(filled - self.centre, self.precision) / self.farthest
-        return Outside(self.names, beyond / width, together)
+        return Outside(self.names, beyond / width, together, tuple(unknown))
 
     def to_json(self) -> dict[str, Any]:
         """The same as dicts and lists, for a model's file."""
@@ -99,18 +109,30 @@ class Outside(NamedTuple):
     """For each row and column, in ranges of the column: above zero above it, below zero below."""
     together: np.ndarray
     """The distance of each row from the centre, in that of the farthest training row."""
+    unknown: tuple[UnknownWords, ...] = ()
+    """The columns with words that training did not have."""
 
     @property
     def by_row(self) -> np.ndarray:
-        """One number a row: zero inside, else by how much, in ranges or in farthest distances."""
+        """One number a row: zero inside, else by how much, in ranges or in farthest distances.
+
+        A row with a word that training did not have is outside by one, or more.
+        """
         farthest = np.abs(self.beyond).max(axis=1, initial=0.0)
-        return np.maximum(farthest, np.maximum(self.together - 1, 0))
+        numbers = np.maximum(farthest, np.maximum(self.together - 1, 0))
+        return np.maximum(numbers, UNKNOWN * self._has_unknown)
+
+    @property
+    def _has_unknown(self) -> np.ndarray:
+        """For each row, whether one of its words is unknown."""
+        return np.any([of.rows for of in self.unknown], axis=0) | np.zeros(len(self.beyond), bool)
 
     def in_words(self) -> str | None:
         """A line about the rows that lie far outside, if there are any."""
         far = np.abs(self.beyond) > FAR
         by_column, jointly = far.any(axis=1), self.together > FAR_TOGETHER
-        if not (by_column | jointly).any():
+        outside = by_column | jointly | self._has_unknown
+        if not outside.any():
             return None
         said = [
             f"{self.names[column]!r} by up to {np.abs(self.beyond[:, column]).max():.2g} times its "
@@ -126,7 +148,14 @@ class Outside(NamedTuple):
                 f"columns together, up to {self.together[only].max():.2g} times as far from the "
                 f"centre as any training row ({counted(only.sum(), 'row')})"
             )
-        num = int((by_column | jointly).sum())
+        words = [
+            f"{of.name!r} has the unknown {listing(of.words, 5)} ({counted(of.rows.sum(), 'row')})"
+            for of in self.unknown
+        ]
+        said += words[:NAMED]
+        if len(words) > NAMED:
+            said.append(f"{len(words) - NAMED} more columns have unknown words")
+        num = int(outside.sum())
         return (
             f"{num:,} of {counted(len(jointly), 'row')} {'lies' if num == 1 else 'lie'} outside "
             f"the training data, where predictions "
@@ -153,9 +182,9 @@ def find_ranges(x: np.ndarray, names: Sequence[str]) -> Ranges:
     )
 
 
-def warn_outside(ranges: Ranges, x: np.ndarray) -> None:
+def warn_outside(outside: Outside) -> None:
     """Warn of rows that lie far outside."""
-    if len(x) and (said := ranges.outside(x).in_words()):
+    if said := outside.in_words():
         warn(said, RangeWarning)
 
 

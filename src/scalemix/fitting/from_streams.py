@@ -18,7 +18,14 @@ from scalemix.fitting.candidates import Candidate
 from scalemix.fitting.from_batches import pace_of
 from scalemix.fitting.mixing import apportion
 from scalemix.fitting.progress import bar
-from scalemix.fitting.recipes import Fitted, Recipe, build_candidates, mesh_for, trials_of
+from scalemix.fitting.recipes import (
+    Fitted,
+    Recipe,
+    build_candidates,
+    mesh_for,
+    trials_of,
+    warn_of_few,
+)
 from scalemix.fitting.stacking import Choice, choose, control_of, jobs_of
 from scalemix.inference.method import StreamProblem
 from scalemix.inference.training.jobs import run_stream
@@ -31,7 +38,7 @@ CHUNK_BYTES, LEAST_CHUNK = 2**26, 10
 def fit_stream(
     recipe: Recipe,
     batches: Epochs,
-    sample: tuple[np.ndarray, np.ndarray],
+    sample: tuple[np.ndarray, np.ndarray, np.ndarray],
     scaling: Scaling,
     *,
     key: PRNGKeyArray,
@@ -45,10 +52,11 @@ def fit_stream(
     """The posterior that a recipe makes of batches, as `Recipe.fit` does of a table.
 
     The recipe trains: chains need all rows at once. Settings that held-out rows choose are chosen
-    on the sample, `(x, y)`. The members of the final ensemble see the same batches.
+    on the sample, `(x, y, sample_weight)`. The members of the final ensemble see the same batches.
     """
     network_key, fit_key = jax.random.split(key)
     num_rows, num_inputs = batches.num_rows, sample[0].shape[1]
+    warn_of_few(num_rows)
     steps = CHUNK_BYTES // (8 * num_inputs * recipe.plan(num_rows).batch_size)
     candidates = [
         Candidate(model, _in_chunks(method, steps))
@@ -89,11 +97,13 @@ def _in_chunks(method: Any, steps: int) -> Any:
     return dataclasses.replace(method, chunk_steps=min(method.chunk_steps, max(steps, LEAST_CHUNK)))
 
 
-def _as_seen(model: Any, x: np.ndarray, y: np.ndarray, scaling: Scaling) -> Data:
+def _as_seen(
+    model: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, scaling: Scaling
+) -> Data:
     """Rows in memory as the network sees them."""
     seen = inputs_as_seen(check_inputs(x, model), model, scaling)
     y = targets_as_seen(check_targets(y, model.likelihood), scaling, model.dtype)
-    return Data(seen, y, np.ones(len(y), model.dtype))
+    return Data(seen, y, weight.astype(model.dtype))
 
 
 def _posterior(

@@ -12,8 +12,11 @@ from jaxtyping import PRNGKeyArray
 
 from scalemix._mesh import mesh_of
 from scalemix._random import check_key
+from scalemix._text import counted
 from scalemix._types import PyTree
+from scalemix._warnings import warn
 from scalemix.data.input_layout import InputLayout
+from scalemix.data.preparation import InputWarning
 from scalemix.data.values import check_table, check_weights, count_classes
 from scalemix.fitting import building
 from scalemix.fitting.building import MIXTURES, PRIORS
@@ -37,6 +40,10 @@ __all__ = [
     "Recipe",
     "Trial",
 ]
+
+
+# Fewer rows than this say next to nothing, and leave none to find that out with.
+FEW_ROWS = 10
 
 
 class Trial(NamedTuple):
@@ -396,6 +403,7 @@ class Recipe(RecipeSettings):
         num_targets = None
         if self.task == "regression" and np.ndim(y) == 2 and np.shape(y)[1] > 1:
             num_targets = np.shape(y)[1]
+        warn_of_few(num_rows)
         candidates = build_candidates(
             self, num_rows, num_inputs, num_classes, num_targets, layout, network_key
         )
@@ -413,6 +421,16 @@ class Recipe(RecipeSettings):
             num_trial_members=plan.num_trial_members, **shared,
         )  # fmt: skip
         return Fitted(stacked.posterior, trials_of(self, candidates, layout, *stacked[1:]))
+
+
+def warn_of_few(num_rows: int) -> None:
+    """Say so where there are too few rows to learn from."""
+    if num_rows < FEW_ROWS:
+        warn(
+            f"There {'is' if num_rows == 1 else 'are'} only {counted(num_rows, 'row')} to learn "
+            f"from, and nothing tells how good predictions are: take them for guesses.",
+            InputWarning,
+        )
 
 
 def mesh_for(recipe: RecipeSettings) -> Mesh | None:

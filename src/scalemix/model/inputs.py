@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
+from scalemix.networks.calling import how_to_call
 from scalemix.networks.sites import Site, path_name
 
 
@@ -58,13 +59,17 @@ def _shaped(leaf: Any) -> jax.ShapeDtypeStruct:
 
 
 def find_refusal(network: PyTree, example: PyTree) -> str | None:
-    """Why the network refuses an input of these shapes and types; `None` if it takes it."""
+    """Why the network refuses an input of these shapes and types; `None` if it takes it.
+
+    Where the network wants more than an input, how to give it that comes first.
+    """
     try:
         eqx.filter_eval_shape(network, example)
     except Exception as error:
         # A network of the user's may raise anything at an input that does not fit.
         lines = str(error).strip().splitlines()
-        return lines[0] if lines else type(error).__name__
+        says = f"It says: {lines[0] if lines else type(error).__name__}"
+        return " ".join(part for part in (how_to_call(network), says) if part)
     return None
 
 
@@ -91,8 +96,8 @@ def check_outputs(network: PyTree, likelihood: Likelihood, example: PyTree) -> N
         raise ValueError(
             f"The network cannot be called on one example of {in_words(example)}. It must take one "
             f"example, without a batch axis, and give an array. A key, a state, several inputs or "
-            f"outputs need Model(..., call=...). It says: "
-            f"{find_refusal(network, example) or 'no array comes out'}"
+            f"outputs need Model(..., call=...). "
+            f"{find_refusal(network, example) or 'No array comes out.'}"
         )
     needed = likelihood.num_outputs
     if shape != (needed,) and not (needed == 1 and shape == ()):

@@ -324,6 +324,54 @@ def batch_axis(network: PyTree) -> str:
     return next(iter(names), BATCH_AXIS)
 
 
+def how_to_call(network: PyTree) -> str:
+    """How a network that cannot be called as `network(x)` gets the key or the state that it wants.
+
+    Empty if it wants neither, or has a call of its own.
+    """
+    if isinstance(network, CalledNetwork):
+        return ""
+    layers = jax.tree.leaves(network, is_leaf=lambda node: _is_noisy(node) or _has_mode(node))
+    asked = [p.name for p in _parameters(network) if p.default is p.empty]
+    wanting = {
+        "key": [type(layer).__name__ for layer in layers if _is_noisy(layer)],
+        "state": [type(layer).__name__ for layer in layers if _has_mode(layer)],
+    }
+    wanting = {
+        what: ", ".join(dict.fromkeys(names)) or "The network"
+        for what, names in wanting.items()
+        if names or what in asked
+    }
+    # A state alone is handed to the network without being told how.
+    cure = {
+        ("key",): "call=lambda net, x, key=None: net(x, key=key)",
+        ("state",): "state=state",
+        (
+            "key",
+            "state",
+        ): "call=lambda net, x, state, key=None: net(x, state, key=key), state=state",
+    }.get(tuple(wanting))
+    if cure is None:
+        return ""
+    who = " and ".join(f"{names} wants a {what}" for what, names in wanting.items())
+    first = " eqx.nn.make_with_state gives the first state." if "state" in wanting else ""
+    return (
+        f"{who}: say Model(..., {cure}), for a network whose __call__ takes it and hands it on to "
+        f"its layers.{first}"
+    )
+
+
+def _parameters(network: PyTree) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(network).parameters.values())
+    except (TypeError, ValueError):
+        return []
+
+
+def _is_noisy(node: Any) -> bool:
+    return isinstance(node, eqx.nn.Dropout) and not node.inference
+
+
 def _is_called(node: Any) -> bool:
     return isinstance(node, CalledNetwork)
 

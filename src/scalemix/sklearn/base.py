@@ -157,9 +157,9 @@ class ScaleMixEstimator(BaseEstimator):
         >>> ScaleMixRegressor(bins=2, **settings).fit(x, y).encode(x).shape
         (40, 9)
         """
-        x = self._encode(X)
-        if self.ranges_ is not None:
-            warn_outside(self.ranges_, self.encoder_.numbers(x))
+        x, outside = self._look(X)
+        if outside is not None:
+            warn_outside(outside)
         return x
 
     def outside(self, X: Any) -> Outside:
@@ -173,7 +173,8 @@ class ScaleMixEstimator(BaseEstimator):
         Returns
         -------
         scalemix.data.ranges.Outside
-            `by_row` is one number for each row: zero inside, else by how much it is outside.
+            `by_row` is one number for each row: zero inside, else by how much it is outside; one or
+            more for a row with a word that training did not have, which is in `unknown`.
 
         Examples
         --------
@@ -183,13 +184,13 @@ class ScaleMixEstimator(BaseEstimator):
         >>> estimator.outside(x).by_row.max(), bool((estimator.outside(100 * x).by_row > 0).all())
         (np.float64(0.0), True)
         """
-        x = self._encode(X)
-        if self.ranges_ is None:
+        _, outside = self._look(X)
+        if outside is None:
             raise ValueError("The estimator is from before ranges were kept: fit it again.")
-        return self.ranges_.outside(self.encoder_.numbers(x))
+        return outside
 
-    def _encode(self, X: Any) -> np.ndarray:
-        """The inputs of networks, with nothing said of rows that lie outside."""
+    def _look(self, X: Any) -> tuple[np.ndarray, Outside | None]:
+        """The inputs of networks, and how far rows lie outside, as far as it is known."""
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
         if isinstance(self.encoder_, NumberEncoder):
@@ -204,7 +205,10 @@ class ScaleMixEstimator(BaseEstimator):
             rows = table_of(X)
             if surprises := self.encoder_.columns.surprises(rows):
                 warn(f"Training had nothing like this: {'; '.join(surprises)}.", InputWarning)
-        return self.encoder_.encode(rows)
+        x = self.encoder_.encode(rows)
+        if self.ranges_ is None:
+            return x, None
+        return x, self.ranges_.outside(self.encoder_.numbers(x), self.encoder_.unknown(rows))
 
     @property
     def bin_edges_(self) -> tuple[tuple[float, ...], ...]:

@@ -10,9 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from scalemix._text import shortened
+from scalemix._warnings import warn
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
 from scalemix.data.input_layout import InputLayout
+from scalemix.data.preparation import InputWarning
+from scalemix.data.ranges import UnknownWords
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
+from scalemix.tables.cells import short
 
 Rows = np.ndarray | Table
 """Rows of numbers, or of cells."""
@@ -60,6 +65,10 @@ class NumberEncoder:
         owners = np.concatenate([columns, np.repeat(columns, num_bins)])
         is_bin = np.arange(len(owners)) >= len(columns)
         return InputLayout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
+
+    def unknown(self, rows: Rows) -> list[UnknownWords]:
+        """The columns with words that were not learned: numbers are none."""
+        return []
 
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
@@ -113,6 +122,11 @@ class FrameEncoder:
         left_out = self.columns.left_out.items()
         return {name: why for name, why in left_out if why not in said_nothing}
 
+    def unknown(self, rows: Rows) -> list[UnknownWords]:
+        """The columns with words that were not learned."""
+        assert isinstance(rows, Table)
+        return self.columns.unknown(rows)
+
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
         assert isinstance(rows, Table)
@@ -133,6 +147,17 @@ class FrameEncoder:
         return [groups.get(name, []) for name in self.names]
 
 
+def warn_of_text(columns: InputColumns, table: Table) -> None:
+    """Say which columns look like numbers but are text, and are taken for words."""
+    if words := columns.taken_for_words(table):
+        told = shortened(f"{name!r} ({short(cell)})" for name, cell in words.items())
+        warn(
+            f"These columns are text that looks like numbers, and are taken for words: {told}. "
+            f"Make numbers of them; or, if they are labels, give them a categorical type.",
+            InputWarning,
+        )
+
+
 Encoder = NumberEncoder | FrameEncoder
 
 
@@ -140,6 +165,7 @@ def learn_encoder(rows: Rows, bins: Bins, weight: np.ndarray | None) -> Encoder:
     """What to make of rows like these, each of which counts as often as its weight says."""
     if isinstance(rows, Table):
         columns = learn_inputs(rows, use=None, bins=bins, weight=weight)
+        warn_of_text(columns, rows)
         return FrameEncoder(columns, tuple(rows.columns))
     num_rows = len(rows) if weight is None else int(np.count_nonzero(weight))
     num_bins = count_bins(bins, num_rows, rows.shape[1])

@@ -1,5 +1,6 @@
 """`TableEncoder`: the encoding of data frames, as a step of a pipeline."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from scalemix.data.bins import Bins
+from scalemix.sklearn.inputs import warn_of_text
 from scalemix.tables import InputColumns, InputError, is_frame, learn_inputs, table_of
 
 
@@ -80,7 +82,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = table_of(X)
         for name in self.categorical:
             table.column(name)
-        self.columns_ = learn_inputs(table, categorical=self.categorical, use=None, bins=self.bins)
+        table = dataclasses.replace(table, categorical=(*table.categorical, *self.categorical))
+        self.columns_ = learn_inputs(table, use=None, bins=self.bins)
+        warn_of_text(self.columns_, table)
         return self
 
     def transform(self, X: Any) -> np.ndarray:

@@ -79,13 +79,12 @@ def check_numbers(kind: str, y: np.ndarray, weight: Any) -> None:
     if counts.shape == rows.shape:
         rows = np.flatnonzero(counts)
     counted = y[rows]
-    same = np.all(counted == counted[:1], axis=0)
-    if len(counted) == 1:
-        warn("y has one row, and nothing can be learned from one.", InputWarning)
-    elif len(counted) and np.any(same):
+    same, several = np.all(counted == counted[:1], axis=0), len(counted) > 1
+    by_kind = several and kind == "real"
+    if several and np.any(same):
         value = counted[0] if y.ndim == 1 else counted[0][int(np.argmax(same))]
         warn(f"y is {value:g} in every row: there is nothing to learn.", InputWarning)
-    elif kind == "real" and (said := suggestion(counted, lambda other: f"target={other!r}")):
+    elif by_kind and (said := suggestion(counted, lambda other: f"target={other!r}")):
         warn(said, InputWarning)
     if kind == "real" or kind not in NUMBERS:
         # What is no kind is refused later, together with all settings.

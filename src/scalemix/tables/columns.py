@@ -1,16 +1,19 @@
 """From the columns of a table to the inputs of a network, as learned from the training table."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from scalemix._text import few_lines, listing, shortened
 from scalemix.data.input_layout import InputLayout, join
+from scalemix.data.ranges import UnknownWords
 from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.tables.cells import short
 from scalemix.tables.dates import FIRST
 from scalemix.tables.inputs import Categorical, Numeric, from_json, read_text, to_json
+from scalemix.tables.number_formats import look_like_numbers
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import Target
 from scalemix.tables.units import in_unit
@@ -24,7 +27,9 @@ class Encoded(NamedTuple):
     x : ndarray of shape (rows, inputs)
         The inputs, in double precision.
     remarks : list of str
-        What was missing or unknown, and what it was taken for.
+        What was missing, and what it was taken for.
+    unknown : sequence of UnknownWords, default=()
+        The columns with words that were not learned; they are taken as another category.
 
     Examples
     --------
@@ -35,6 +40,7 @@ class Encoded(NamedTuple):
 
     x: np.ndarray
     remarks: list[str]
+    unknown: Sequence[UnknownWords] = ()
 
 
 def _bins(column: Numeric) -> str:
@@ -121,7 +127,7 @@ class InputColumns:
             if column.gaps and (holes := table.column(column.name).count(None))
         ]
         remarks = [*few_lines(told), *self.surprises(table)]
-        return Encoded(self.expand(self.read(table)), remarks)
+        return Encoded(self.expand(self.read(table)), remarks, self.unknown(table))
 
     def read(self, table: Table) -> np.ndarray:
         """One number for each row and column, from which `expand` makes the inputs."""
@@ -147,17 +153,28 @@ class InputColumns:
         )
         return dataclasses.replace(self, inputs=tuple(plain))
 
+    def unknown(self, table: Table) -> list[UnknownWords]:
+        """The columns with words that the table to learn from had not."""
+        words = [c.unknown(table) for c in self.inputs if isinstance(c, Categorical)]
+        return [unknown for unknown in words if unknown is not None]
+
+    def taken_for_words(self, table: Table) -> dict[str, str]:
+        """The columns of words that look like numbers, each with a cell that does.
+
+        Not those whose type says that they are categories.
+        """
+        words = [c.name for c in self.inputs if isinstance(c, Categorical)]
+        cells = {n: look_like_numbers(table.column(n)) for n in words if n not in table.categorical}
+        return {name: cell for name, cell in cells.items() if cell is not None}
+
     def surprises(self, table: Table) -> list[str]:
-        """What a table has that the one to learn from had not, and what it is taken for."""
+        """The gaps of columns that had none in the table to learn from; what they are taken for."""
         said = []
         for column in self.inputs:
             holes = 0 if column.gaps else table.column(column.name).count(None)
             if holes:
                 as_what = "the median" if isinstance(column, Numeric) else "no category"
                 said.append(f"{column.name!r}: {holes} missing, taken as {as_what}")
-            if isinstance(column, Categorical) and (unknown := column.unknown(table)):
-                as_what = "another category" if column.unseen else "no category"
-                said.append(f"{column.name!r}: unknown {listing(unknown, 5)}, taken as {as_what}")
         return few_lines(said)
 
     def refuse_far(self, table: Table, x: np.ndarray, scaling: Scaling) -> None:

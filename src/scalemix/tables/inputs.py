@@ -8,11 +8,14 @@ import numpy as np
 
 from scalemix.data.bins import ramps
 from scalemix.data.input_layout import InputLayout, of_categories, of_numbers
+from scalemix.data.ranges import UnknownWords
 from scalemix.data.values import is_finite
 from scalemix.tables.cells import distinct_of, numbers, word
 from scalemix.tables.dates import FIRST, DateOrder
 from scalemix.tables.table import Table
 
+# Only so many categories have inputs of their own; the rarest ones beyond share one.
+MOST_CATEGORIES = 500
 # Values that go without saying in a file.
 UNSAID = (("spread", None), ("date_order", "ymd"), ("unit", ""))
 
@@ -115,11 +118,18 @@ class Categorical:
         """The inputs of what `read` gave: one and zeros."""
         return (values[:, None] == np.arange(len(self.features))).astype(float)
 
-    def unknown(self, table: Table) -> list[str]:
-        """The categories of a table that did not occur in training."""
+    def unknown(self, table: Table) -> UnknownWords | None:
+        """The words of a table that did not occur in training, if there are any."""
+        if len(self.categories) >= MOST_CATEGORIES:
+            # Training may have had them, among the rare words that share an input.
+            return None
         cells, codes = distinct_of(table.written(self.name))
-        present = {word(cells[i]) for i in np.unique(codes).tolist() if cells[i] is not None}
-        return sorted(present - {word(category) for category in self.categories})
+        known = {None, *(word(category) for category in self.categories)}
+        words = [None if cell is None else word(cell) for cell in cells]
+        rows = np.array([said not in known for said in words], bool)[codes]
+        present = {words[code] for code in np.unique(codes[rows]).tolist()}
+        unseen = tuple(sorted(said for said in present if said is not None))
+        return UnknownWords(self.name, unseen, rows) if unseen else None
 
 
 def to_json(column: Numeric | Categorical) -> dict[str, Any]:

@@ -13,12 +13,10 @@ from scalemix.tables.cells import exact, numbers, short, whole, word
 from scalemix.tables.columns import Columns, InputColumns
 from scalemix.tables.dates import EXAMPLES, DateOrder, in_words
 from scalemix.tables.facts import ColumnFacts, Kind, differs
-from scalemix.tables.inputs import Categorical, Numeric
+from scalemix.tables.inputs import MOST_CATEGORIES, Categorical, Numeric
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import learn_target
 
-# Only so many categories have inputs of their own; the rarest ones beyond share one.
-MOST_CATEGORIES = 500
 # Texts that are different in most rows are no categories, unless there are few of them.
 FEW_CATEGORIES = 30
 # In fewer rows, numbers without gaps may be a coincidence.

@@ -218,6 +218,20 @@ def _has_numbers(cells: Iterable[Cell]) -> bool:
     return sum(any(_ways(cell)) for cell in texts) >= MOSTLY * len(texts)
 
 
+def look_like_numbers(cells: Iterable[Cell]) -> str | None:
+    """One of the cells of a column that are text and look like numbers, such as 1.234,5 or 12%.
+
+    `None` if most do not, or if all are written as Python writes numbers.
+    """
+    texts = texts_of(cells)
+    one = find_unit(texts)
+    if not texts or not _has_numbers(texts if one is None else one.cells):
+        return None
+    if one is not None:
+        return one.example[0]
+    return next((text for text in texts if any(_ways(text)) and not _is_python(text)), None)
+
+
 def _decide(
     name: str, look: _Look, told: Mapping[str, str], known: Known, separator: str | None
 ) -> str | None:
@@ -338,12 +352,16 @@ def read_number(said: str, decimal: str | None, unit: str) -> float | None:
     return None if of is None else float(str(_plain(said, of)))
 
 
-def _is_plain(cell: str) -> bool:
+def _is_python(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
-        return PATTERNS[COMMA].fullmatch(cell) is not None
+        return False
     return True
+
+
+def _is_plain(cell: str) -> bool:
+    return _is_python(cell) or PATTERNS[COMMA].fullmatch(cell) is not None
 
 
 def _plain(cell: Cell, decimal: str) -> Cell:

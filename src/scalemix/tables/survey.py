@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,8 @@ class Survey:
             for positive in (False, True)
         ]
         self._labels: dict[str, tuple[Cell, str]] = {}
+        self.label_counts: Counter[str] = Counter()
+        """How many training rows have each label of a target that may be a class."""
 
     def add(self, table: Table, first: int) -> None:
         """One more part, whose first row has this number."""
@@ -90,6 +93,9 @@ class Survey:
                     break
                 cell = cells[int(i)]
                 self._labels.setdefault(label_of(cell), (cell, table.places[int(row)]))
+            for cell, num in zip(cells, np.bincount(codes[train], minlength=len(cells)).tolist(),
+                                 strict=True):  # fmt: skip
+                self.label_counts[label_of(cell)] += num
         try:
             each = [numbers(table, name)[train] for name in self.targets]
         except InputError:

@@ -33,7 +33,10 @@ class TableBatches:
         apart: np.ndarray,
         batch_size: int,
         seed: Sequence[int],
+        class_weights: np.ndarray | None = None,
     ):
+        """`class_weights` are how many rows a row of each class counts as."""
+        self._class_weights = class_weights
         self._tables, self._columns, self._scaling = tables, columns, scaling
         self._names = [*(column.name for column in columns.inputs), *columns.target.columns]
         pieces = [
@@ -66,7 +69,8 @@ class TableBatches:
 
     def _expanded(self, rows: Rows) -> Rows:
         values, y = rows
-        return self._columns.expand(values), y
+        x = self._columns.expand(values)
+        return (x, y) if self._class_weights is None else (x, y, self._class_weights[y])
 
     def _refuse_far(self, table: Table, values: np.ndarray) -> None:
         """Raise `InputError` for a cell too far out, whose file and row are known only here."""

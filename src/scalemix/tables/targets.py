@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -294,6 +294,29 @@ def refuse_missing(table: Table, names: Sequence[str]) -> None:
                 f"the target is missing{others}. Remove such rows",
                 Remedy(", or leave them out by fitting with --missing-target drop.", "."),
             )
+
+
+def hint_of_observed(
+    target: Target, y: np.ndarray, table: Table, inputs: Iterable[str]
+) -> str | None:
+    """What to say where all times count as observed to the end, and nobody said that they were.
+
+    Inputs that may tell which ones go on are named: they would give the answer away.
+    """
+    if target.kind != "time" or target.observed or np.any(y < 0):
+        return None
+    tell = [repr(name) for name in inputs if _may_tell(table, name)]
+    hint = f" It may be {' or '.join(tell[:3])}." if tell else ""
+    return (
+        f"All times count as observed to the end: none is below zero. Where some go on, name the "
+        f"column that tells it: --observed COLUMN, with 0 for these and 1 for the others.{hint}"
+    )
+
+
+def _may_tell(table: Table, name: str) -> bool:
+    """Whether a column says of every row that something has ended, or goes on."""
+    words = {"" if cell is None else word(cell).lower() for cell in table.written(name)}
+    return len(words) == 2 and words <= ENDED.keys()
 
 
 def _ended(table: Table, name: str) -> list[bool]:

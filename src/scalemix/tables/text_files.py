@@ -63,8 +63,9 @@ def decode(
             raise InputError(f"--encoding {said}: there is no encoding of that name.")
         try:
             text = read(said)
-        except UnicodeDecodeError as error:
-            line = content[: error.start].count(b"\n") + 1
+        except UnicodeError as error:
+            # Of text without the mark that it should begin with, no place is named.
+            line = content[: getattr(error, "start", 0)].count(b"\n") + 1
             raise InputError(
                 f"{path}, line {line}: it is not text in {said}, as --encoding says."
             ) from None
@@ -86,7 +87,8 @@ def decode(
                 f"{path}, line {line}: it is not a CSV file, for it holds a zero byte."
             )
         return Decoded(text, guess)
-    known = (expected,) if expected is not None and _is_encoding(expected) else ()
+    # What may be UTF-16 was found to be none above.
+    known = (expected,) if expected is not None and _has_ascii(expected) else ()
     for encoding in (*known, *WESTERN):
         try:
             text = read(encoding)
@@ -107,6 +109,11 @@ def _is_encoding(name: str) -> bool:
     except (LookupError, ValueError):
         return False
     return True
+
+
+def _has_ascii(encoding: str) -> bool:
+    """Whether it is an encoding in which plain letters are one byte each, as in ASCII."""
+    return _is_encoding(encoding) and b"a".decode(encoding, errors="ignore") == "a"
 
 
 def _find_unicode(content: bytes) -> str:

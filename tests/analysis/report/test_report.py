@@ -6,6 +6,7 @@ import re
 from html.parser import HTMLParser
 from importlib import resources
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from scalemix.analysis.learning_curve import Curve
 from scalemix.analysis.numbers import as_cell, number
 from scalemix.analysis.report import Story, build_report, write_report
 from scalemix.analysis.report.columns import _with_error
-from scalemix.analysis.report.effects import _which
+from scalemix.analysis.report.effects import _which, effects
 from scalemix.analysis.report.rows import advice, more, share_unknown, uncertain
 from scalemix.analysis.report.study import Study
 from scalemix.analysis.report.verdict import compare
@@ -358,6 +359,27 @@ def test_it_says_why_some_effects_are_drawn():
     )
     assert "The first 6 of them are drawn" in _which(study, 8, 6)
     assert _which(study, 1, 1).endswith("one is important beyond chance, and it is drawn.")
+
+
+def test_effects_on_all_of_several_targets_are_drawn():
+    likelihood, y, _ = KINDS["several"]
+    study = Study(untrained_story(likelihood, y, ("rent", "heat")))
+    num = len(study.measured)
+    study.importances = [SimpleNamespace(is_sure=[True] * num, order=range(num))]
+    page = Page(ElementTree.tostring(effects(study), encoding="unicode", method="html"))
+    alts = [image["alt"] or "" for image in page.of("img")]
+    for name in ("rent", "heat"):
+        assert sum(f" on {name}: " in alt for alt in alts) == num
+        assert any(alt.startswith(f"A map of the mean prediction of {name} by") for alt in alts)
+    assert "What the columns do to heat" in page.texts
+    assert any(text.endswith("come first, and below them those on heat.") for text in page.texts)
+    many = SimpleNamespace(
+        measured=[0], story=SimpleNamespace(classes=None), num_targets=6, target_names="abcdef"
+    )
+    assert _which(many, 1, 1).endswith(
+        "on a come first, and below them those on b, c, d. Those on e, f are not drawn; in Python, "
+        "plots.effect draws them."
+    )
 
 
 @pytest.mark.parametrize(

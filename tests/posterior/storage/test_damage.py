@@ -5,6 +5,7 @@ import json
 import re
 import struct
 
+import joblib
 import numpy as np
 import pytest
 import safetensors.numpy
@@ -101,7 +102,7 @@ def test_any_bytes_are_refused(folder, content):
     path = folder / "any.scalemix"
     path.write_bytes(content)
     assert_refused(path)
-    with pytest.raises(ValueError, match="not a file that scalemix wrote"):
+    with pytest.raises(ValueError, match="cannot be loaded: it is not a "):
         storage.info(path)
 
 
@@ -305,6 +306,8 @@ def test_files_of_others_are_refused(folder):
     with path.open("wb") as file:
         np.savez(file, a=np.zeros(3))
     assert "not a file that scalemix wrote" in assert_refused(path)
+    joblib.dump({"a": np.zeros(3)}, path)
+    assert "a pickle, such as joblib.dump makes" in assert_refused(path)
     safetensors.numpy.save_file({"a": np.zeros(3)}, path, {"format": "pt"})
     assert "not a file that scalemix wrote" in assert_refused(path)
     deep = b'{"__metadata__":' + b"[" * 100_000

@@ -10,11 +10,11 @@ from scalemix.analysis.effects import Effect, beyond_sum, grid_of
 from scalemix.analysis.input_effects import Setting, effects_of_inputs
 from scalemix.analysis.numbers import as_cell, number
 from scalemix.analysis.report import pictures
-from scalemix.analysis.report.page import element, picture, section
+from scalemix.analysis.report.page import details, element, picture, section
 from scalemix.analysis.report.study import Study
 
-# So many columns have a picture, and so many of them are tried in pairs.
-MOST_EFFECTS, MOST_PAIRED = 6, 4
+# So many columns have a picture, and so many of them are tried in pairs; of so many targets.
+MOST_EFFECTS, MOST_PAIRED, MOST_TARGETS = 6, 4, 4
 PAIR_VALUES, MOST_ROWS = 7, 40
 
 
@@ -37,30 +37,37 @@ def effects(study: Study) -> Element | None:
     alone = [(setting,) for setting in settings.values()]
     # A map shows no more for having more values, and every pair has one.
     together = [tuple(setting.thinned(PAIR_VALUES) for setting in pair) for pair in pairs]
-    estimates = effects_of_inputs(
-        study.last.posterior, study.test[0], [*alone, *together], output=study.output,
+    outputs = dict(itertools.islice(study.outputs.items(), MOST_TARGETS))
+    by_target = effects_of_inputs(
+        study.last.posterior, study.test[0], [*alone, *together], outputs=list(outputs.values()),
         num_rows=MOST_ROWS,
     )  # fmt: skip
-    single, double = estimates[: len(alone)], estimates[len(alone) :]
-    target = _target(study)
+    (first, shown), *others = (
+        (target, _on_one(study, target, effects[: len(alone)], effects[len(alone) :]))
+        for target, effects in zip(outputs, by_target, strict=True)
+    )
+    about = element(
+        "p",
+        f"The mean prediction of {first} as one column takes other values and all else stays. "
+        f"The band is where 90% of the model's networks lie: how sure it is of the effect, not "
+        f"how targets scatter. Thin lines are single rows, moved to one level; where they are "
+        f"not parallel, the column acts together with another. Combinations that do not occur "
+        f"count like all others.",
+    )
+    folded = [details(f"What the columns do to {target}", *drawn) for target, drawn in others]
+    which = element("p", _which(study, len(sure), len(settings)))
+    return section("effects", title, which, about, *shown, *folded)
+
+
+def _on_one(study: Study, target: str, single: list[Effect], double: list[Effect]) -> list[Element]:
+    """The effects on one target, and on it the pair of columns that does most together."""
     made = [
         picture(image, _in_words(effect, target), f"The effect of {effect.names[0]} on {target}.")
         for image, effect in zip(
             pictures.effects(single, target, study.bounds), single, strict=True
         )
     ]
-    contents: list[Element | str] = [
-        element("p", _which(study, len(sure), len(settings))),
-        element(
-            "p",
-            f"The mean prediction of {target} as one column takes other values and all else stays. "
-            f"The band is where 90% of the model's networks lie: how sure it is of the effect, not "
-            f"how targets scatter. Thin lines are single rows, moved to one level; where they are "
-            f"not parallel, the column acts together with another. Combinations that do not occur "
-            f"count like all others.",
-        ),
-        element("div", *made, class_="pictures"),
-    ]
+    contents = [element("div", *made, class_="pictures")]
     if double:
         strongest = max(double, key=beyond_sum)
         first, second = strongest.names
@@ -74,7 +81,7 @@ def effects(study: Study) -> Element | None:
                 f"the map has {number(float(np.std(strongest.mean)))}.",
             )
         )
-    return section("effects", title, *contents)
+    return contents
 
 
 def _which(study: Study, num_sure: int, num_drawn: int) -> str:
@@ -93,15 +100,13 @@ def _which(study: Study, num_sure: int, num_drawn: int) -> str:
     if len(study.story.classes or ()) > 2:
         return f"{said} Of the classes, the commonest is shown."
     if study.num_targets > 1:
-        first, *rest = study.target_names
-        return f"{said} The effects are those on {first}; those on {shortened(rest)} are not shown."
+        first, *rest = study.target_names[:MOST_TARGETS]
+        said += f" The effects on {first} come first, and below them those on {', '.join(rest)}."
+        if left := study.target_names[MOST_TARGETS:]:
+            said += (
+                f" Those on {shortened(left)} are not drawn; in Python, plots.effect draws them."
+            )
     return said
-
-
-def _target(study: Study) -> str:
-    if study.story.classes is not None:
-        return f"the probability of {study.story.classes[study.output or 0]}"
-    return study.target_names[0]
 
 
 def _setting(study: Study, number: int) -> Setting | None:

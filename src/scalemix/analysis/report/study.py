@@ -81,12 +81,15 @@ class Study:
         return find_figures_by_target(self.predictives[-1], self.test[1])
 
     @property
-    def output(self) -> int | None:
-        """The class or target whose effects are shown: the last of two classes, else the commonest
-        one; the first of several targets."""
-        if self.story.classes is None:
-            return 0 if self.num_targets > 1 else None
-        return 1 if len(self.story.classes) == 2 else int(np.bincount(self.test[1]).argmax())
+    def outputs(self) -> dict[str, int | None]:
+        """What effects are shown on, by name: each target; or the probability of one class, the
+        last of two or else the commonest one."""
+        classes = self.story.classes
+        if classes is not None:
+            one = 1 if len(classes) == 2 else int(np.bincount(self.test[1]).argmax())
+            return {f"the probability of {classes[one]}": one}
+        several = self.num_targets > 1
+        return {name: i if several else None for i, name in enumerate(self.target_names)}
 
     @property
     def bounds(self) -> tuple[float, float]:

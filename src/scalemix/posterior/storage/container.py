@@ -14,6 +14,7 @@ import io
 import json
 import math
 import os
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,8 @@ MOST_ARRAYS = 10_000
 # The most axes that NumPy has.
 MOST_AXES = 64
 LONGEST_AXIS = 2**48
+# How other files begin: pickles, and within so many bytes the compiled functions of JAX.
+PICKLE, COMPILED, PEEKED = re.compile(rb"\x80[\x02-\x05]"), b"ML\xefR", 2**16
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "BOOL": np.dtype(np.bool_),
@@ -152,7 +155,7 @@ def _read_all(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, np.n
 
 def _read_start(file: BinaryIO, size: int) -> tuple[dict[str, Any], dict[str, _Place]]:
     """The header and the places of the arrays, none of which has been read yet."""
-    length = _header_length(file.read(8), size)
+    length = _header_length(file, size)
     header, outer = _parse_header(file.read(length))
     return header, _find_arrays(header, outer, 8 + length, size)
 
@@ -218,17 +221,30 @@ def _check_file(path: Path) -> None:
         raise ValueError("it is not a file.")
 
 
-def _header_length(start: bytes, size: int) -> int:
-    foreign = ValueError(
+def _header_length(file: BinaryIO, size: int) -> int:
+    start = file.read(8)
+    length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+    if length > min(size - 8, LARGEST_HEADER):
+        raise ValueError(_what_else(start + file.read(PEEKED)))
+    return length
+
+
+def _what_else(start: bytes) -> str:
+    """What a file is that does not begin as those of posteriors do, and what reads it."""
+    if PICKLE.match(start):
+        return (
+            "it is not a file that scalemix wrote but a pickle, such as joblib.dump makes of an "
+            "estimator. joblib.load reads it; that executes what is in it, so trust its source."
+        )
+    if COMPILED in start:
+        return (
+            "it is not a posterior but a function, such as Posterior.export writes. "
+            "jax.export.deserialize(path.read_bytes()).call(x) runs it."
+        )
+    return (
         "it is not a file that scalemix wrote, or it was cut short. What joblib.dump wrote is read "
         "by joblib.load, and what Posterior.export wrote by jax.export.deserialize."
     )
-    if len(start) < 8:
-        raise foreign
-    (length,) = struct.unpack("<Q", start)
-    if length > min(size - 8, LARGEST_HEADER):
-        raise foreign
-    return length
 
 
 def _parse_header(text: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
