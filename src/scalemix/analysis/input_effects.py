@@ -95,8 +95,8 @@ def effects_of_inputs(
             table[:, :, list(setting.places)] = setting.blocks[list(at)][:, None, :]
         tables.append(table.reshape(-1, rows.shape[1]))
         ends.append(ends[-1] + len(points))
-    measured = all_means(posterior.predict(np.concatenate(tables)))
-    by_output = [pick(measured, output).reshape(ends[-1], len(some), -1) for output in outputs]
+    means = all_means(posterior.predict(np.concatenate(tables)))
+    by_output = [pick(means, output).reshape(ends[-1], len(some), -1) for output in outputs]
     return [
         [
             summarise(
