@@ -2,12 +2,10 @@
 
 Noise in the weights of many residual layers adds up, and so do their steps. If all layers start
 alike they also share the work evenly, and then none of them can be switched off without a loss. So
-the l-th of them starts with `1 / l` of the deviation and takes `1 / sqrt(l)` of each step. The
-first layers learn as those of a shallow network do, and a later one is taken up as far as those
+the l-th of them starts with `1 / l` of the deviation and takes `1 / l` of each step. The first
+layers learn as those of a shallow network do, and a later one is taken up as far as those
 before it have left something to do. Neither depends on how many more layers there are.
 """
-
-import math
 
 import equinox as eqx
 import jax
@@ -28,6 +26,6 @@ def places_in_depth(model: Model) -> dict[str, int]:
 def shares_of_steps(model: Model, means: PyTree) -> PyTree:
     """The share of each step that a learned array takes: the means of weights by their place."""
     places = places_in_depth(model)
-    shares = [1 / math.sqrt(places[site.name]) for site in model.sites for _ in site.parts]
+    shares = [1 / places[site.name] for site in model.sites for _ in site.parts]
     full = jax.tree.map(lambda _: 1.0, means)
     return eqx.tree_at(lambda m: weight_leaves(m.network, model.sites), full, shares)

@@ -85,7 +85,7 @@ class VariationalEM(Training):
 
     Layers that a prior may switch off (`ADD`, `ARDADD`) come into play one after the other, so that
     the same settings serve at any depth: the weights of the l-th such layer start with `1 / l` of
-    the deviation, and their means take `1 / sqrt(l)` of each step.
+    the deviation, and their means take `1 / l` of each step.
 
     Parameters
     ----------
