@@ -1,6 +1,6 @@
 """Networks of cifar_depth.py without what is off, measured on one core.
 
-python benchmarks/cifar_cut.py cut cifar10.npz FOLDER     # writes results/cifar_depth.json
+python benchmarks/cifar_cut.py cut cifar10.npz FOLDER     # adds to results/cifar_depth.json
 python benchmarks/cifar_cut.py curve cifar10.npz FOLDER   # adds what is left with fewer blocks
 python benchmarks/cifar_cut.py table                      # docs/depth.md from the results
 """
@@ -54,9 +54,14 @@ def cut(cifar: str, folder: Path) -> None:
         results.append(result | size(small, images.x[0]))
         networks.append(small)
         print(file.stem, results[-1], flush=True)
-    for result, least in zip(results, microseconds(networks, images.x), strict=True):
-        result["microseconds"] = least
-    FILE.write_text(json.dumps({"parts": results}, indent=1) + "\n")
+    names = {result["name"] for result in results}
+    known = json.loads(FILE.read_text())["parts"] if FILE.exists() else []
+    others = [part for part in known if part["name"] not in names]
+    if not others:
+        # Times say something only beside one another.
+        for result, least in zip(results, microseconds(networks, images.x), strict=True):
+            result["microseconds"] = least
+    FILE.write_text(json.dumps({"parts": others + results}, indent=1) + "\n")
 
 
 def curve(cifar: str, folder: Path) -> None:
@@ -68,9 +73,10 @@ def curve(cifar: str, folder: Path) -> None:
     held_out = Images(full.x[-HELD_OUT:][:ROWS_AT_ONCE], full.y[-HELD_OUT:][:ROWS_AT_ONCE])
     results = json.loads(FILE.read_text())
     for part in results["parts"]:
-        if part["temperature"] is None:
+        file = folder / f"{part['name']}.eqx"
+        if part["temperature"] is None or not file.exists():
             continue
-        network = load(folder / f"{part['name']}.eqx", part["depth"], masks=True)
+        network = load(file, part["depth"], masks=True)
         masks = [np.asarray(block.on) for stage in network.stages for block in stage]
         order = np.argsort([mask.mean() for mask in masks], kind="stable")
         part["fewer_blocks"] = []
@@ -153,9 +159,9 @@ def write_page() -> None:
         channels = sum(map(sum, part["channels"]))
         rows.append(
             (
-                part["name"].partition("-")[2],
-                f"{sum(part['blocks'])}", f"{channels}", f"{part['parameters']:,}",
-                f"{part['multiply_adds'] / 1e6:.0f} million", f"{part['microseconds'] / 1e3:.1f}",
+                _label(part), f"{sum(part['blocks'])}", f"{channels}", f"{part['parameters']:,}",
+                f"{part['multiply_adds'] / 1e6:.0f} million",
+                f"{part['microseconds'] / 1e3:.1f}" if "microseconds" in part else "",
                 *(f"{part['refit'][of]:.2f}" for of in ("validation", "test")),
             )
         )  # fmt: skip
@@ -168,11 +174,17 @@ def write_page() -> None:
     draw(parts)
 
 
+def _label(part: dict[str, Any]) -> str:
+    """The temperature, and the structure unless it is ARD-ADD."""
+    name = part["name"].partition("-")[2]
+    return name.replace("add-", "ADD alone, ")
+
+
 def draw(parts: list[dict[str, Any]]) -> None:
     """Accuracy as blocks go, and the channels that are left in each block."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
     for place, part in enumerate(part for part in parts if part["temperature"] is not None):
-        label, colour = f"T = {part['name'].partition('-')[2]}", f"C{place}"
+        label, colour = f"T = {_label(part)}", f"C{place}"
         left.plot(*zip(*part["fewer_blocks"], strict=True), "o-", ms=3, color=colour, label=label)
         widths = np.repeat([16, 32, 64], len(part["left"]) // 3)
         right.plot(1 + np.arange(len(widths)), part["left"] / widths, "o-", ms=3, color=colour)

@@ -63,7 +63,18 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.target for case in CASES])
+# A plain table of numbers and words goes the same way in other tests.
+PLAIN = "charges"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.slow] if case.target == PLAIN else [])
+        for case in CASES
+    ],
+    ids=[case.target for case in CASES],
+)
 def test_a_real_table_goes_all_the_way(case, tmp_path):
     data, model, report = RAW / case.file, tmp_path / "m.scalemix", tmp_path / "r.html"
     fit = ["fit", data, "-t", case.target, "-o", model, *SMALL, *case.options]

@@ -88,7 +88,9 @@ def run(network, x):
     return jax.vmap(network)(x)
 
 
-@pytest.mark.parametrize("training", [sx.NoiseTraining, sx.VariationalEM])
+@pytest.mark.parametrize(
+    "training", [pytest.param(sx.NoiseTraining, marks=pytest.mark.slow), sx.VariationalEM]
+)
 def test_chains_start_where_different_fits_ended(training):
     model = small()
     method = dataclasses.replace(SHORT["mclmc"], warm_start=training(steps=400))
