@@ -185,7 +185,9 @@ def draw(parts: list[dict[str, Any]]) -> None:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
     for place, part in enumerate(part for part in parts if part["temperature"] is not None):
         label, colour = f"T = {_label(part)}", f"C{place}"
-        left.plot(*zip(*part["fewer_blocks"], strict=True), "o-", ms=3, color=colour, label=label)
+        # Without a curve of its own it is a point: what is left, after the refit.
+        points = part.get("fewer_blocks", [(sum(part["blocks"]), part["refit"]["validation"])])
+        left.plot(*zip(*points, strict=True), "o-", ms=3, color=colour, label=label)
         widths = np.repeat([16, 32, 64], len(part["left"]) // 3)
         right.plot(1 + np.arange(len(widths)), part["left"] / widths, "o-", ms=3, color=colour)
     left.set(xlabel="blocks left, the others taken out", ylabel="validation accuracy, %")
