@@ -184,7 +184,8 @@ def draw(parts: list[dict[str, Any]]) -> None:
     """Accuracy as blocks go, and the channels that are left in each block."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
     for place, part in enumerate(part for part in parts if part["temperature"] is not None):
-        label, colour = f"T = {_label(part)}", f"C{place}"
+        *structure, temperature = _label(part).rpartition(", ")
+        label, colour = f"{''.join(structure)}T = {temperature}", f"C{place}"
         # Without a curve of its own it is a point: what is left, after the refit.
         points = part.get("fewer_blocks", [(sum(part["blocks"]), part["refit"]["validation"])])
         left.plot(*zip(*points, strict=True), "o-", ms=3, color=colour, label=label)
