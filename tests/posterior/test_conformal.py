@@ -83,7 +83,7 @@ def test_the_narrower_of_two_measures_is_chosen_by_rows_that_calibrate_nothing()
     for y, by_error in ((right, False), (wrong, True)):
         conformal = calibrate(predictive, y)
         assert conformal.by_error == by_error
-        assert len(conformal.plausibility) == NUM - -(-NUM // 4)
+        assert len(conformal.plausibility) == NUM - -(-NUM // 6)
         lower, upper = conformal.interval(predictive, 0.9)
         # Those that chose and those that calibrated, together.
         assert 0.85 < np.mean((lower <= y) & (y <= upper)) < 0.95

@@ -9,8 +9,9 @@ that comes from where they came from is found at least as plausible as `t` with 
 So the interval, or the set, is of all targets that are at least as plausible.
 
 Where the model is wrong about which rows are noisier, the distance of a target from the mean is the
-better measure of real targets, and intervals are narrower by it. Every fourth row is kept out of
-the calibration to choose between the two, so that the choice costs no guarantee.
+better measure of real targets, and intervals are narrower by it. Every sixth row, or every fourth
+where rows are few, is kept out of the calibration to choose between the two, so that the choice
+costs no guarantee.
 
 The guarantee is about new rows on average, not about each kind of row, and it is lost where new
 rows differ from those that were kept apart.
@@ -27,12 +28,12 @@ from scalemix.posterior.predictive import Predictive
 
 # Fewer rows than this are not enough to choose by.
 LEAST_CHOOSING = 20
-# Every so many rows one is kept to choose by.
-CHOOSING_EVERY = 4
-# The coverage at which intervals are compared to choose.
-COMPARED = 0.9
+# Every so many rows one is kept to choose by; more often where that would be too few.
+CHOOSING_EVERY, MOST_OFTEN = 6, 4
+# The coverages at which intervals are compared to choose. One alone is decided by a row or two.
+COMPARED = (0.8, 0.9)
 # How much narrower the distribution's own intervals have to be: less is chance as often as not.
-NARROWER = 0.9
+NARROWER = 0.8
 
 
 class Conformal(NamedTuple):
@@ -166,7 +167,8 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
 def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conformal:
     """The calibration by the measure under which intervals of some of the rows are narrower."""
     (tails,) = predictive._stream(statistics.tail, seen)
-    chosen_by = np.arange(len(y)) % CHOOSING_EVERY == 0
+    every = min(max(len(y) // LEAST_CHOOSING, MOST_OFTEN), CHOOSING_EVERY)
+    chosen_by = np.arange(len(y)) % every == 0
     kind = predictive.likelihood
     # Counts, prices and shares cannot have noise of one width: near an end there is no room for it.
     real = not kind.discrete and kind.support == (-math.inf, math.inf)
@@ -176,8 +178,10 @@ def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
     widths = []
     for values, by_error in ((tails, False), (errors, True)):
         some = Conformal(np.sort(values[chosen_by], axis=0), np.full(values.shape[1:], by_error))
-        lower, upper = some.interval(predictive, COMPARED)
-        widths.append(np.mean((upper - lower)[chosen_by], axis=0))
+        both = [np.subtract(*some.interval(predictive, level)[::-1]) for level in COMPARED]
+        means = [np.mean(each[chosen_by], axis=0) for each in both]
+        # The geometric mean, so that both coverages count alike.
+        widths.append(np.prod(means, axis=0) ** (1 / len(COMPARED)))
     by_error = np.asarray(widths[1] * NARROWER < widths[0])
     plausibility = np.where(by_error, errors, tails)[~chosen_by]
     return Conformal(np.sort(plausibility, axis=0), by_error)
