@@ -198,6 +198,21 @@ def test_moments_of_parts_are_those_of_the_whole():
     np.testing.assert_allclose(scale, expected.x_scale, rtol=1e-6)
 
 
+def test_moments_of_parts_of_very_different_sizes():
+    """Zeros beside numbers whose squares are none, and anything in rows that do not count."""
+    small = np.array([1e-200, 3e-200])[:, None]
+    for parts in ((np.zeros((2, 1)), small), (small, np.zeros((2, 1)))):
+        moments = Moments()
+        for part in parts:
+            moments.add(part, np.ones(2))
+        mean, scale = moments.spread()
+        np.testing.assert_allclose(mean, 1e-200)
+        np.testing.assert_allclose(scale, 1.5**0.5 * 1e-200)
+    moments = Moments()
+    moments.add(np.array([[1e300], [1e-10], [3e-10]]), np.array([0.0, 1.0, 1.0]))
+    np.testing.assert_allclose(moments.spread(), [[2e-10], [1e-10]])
+
+
 def test_a_callback_is_told_of_every_chunk():
     told: list[Progress] = []
     method = sx.VariationalEM(steps=7, chunk_steps=3, validation_fraction=0.2)
