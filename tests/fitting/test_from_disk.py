@@ -1,7 +1,9 @@
 """Fits to files that need not fit into memory."""
 
+import gc
 import os
 import sys
+import weakref
 
 import jax
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.data.streams import BatchStream
+from scalemix.data.windows import _Window
 from tests.fitting.test_from_batches import EM, KEY, MODEL, NUM, SIZE, X, Y
 
 pa = pytest.importorskip("pyarrow")
@@ -74,6 +77,29 @@ def test_windows_bound_how_far_rows_move(folder):
     assert rows_of(open_(folder, key=None).epoch(5)) == [
         *range(11), *range(20, 30), *range(11, 20)
     ]  # fmt: skip
+
+
+def test_few_windows_are_in_memory_at_a_time(folder, monkeypatch):
+    """They go when they have been read, not when Python looks for what can go."""
+    windows = weakref.WeakSet()
+    most = 0
+    init = _Window.__init__
+
+    def made(self, *arguments):
+        nonlocal most
+        init(self, *arguments)
+        windows.add(self)
+        most = max(most, len(windows))
+
+    monkeypatch.setattr(_Window, "__init__", made)
+    gc.disable()
+    try:
+        num = sum(1 for _ in open_(folder, window=5, batch_size=5, threads=1))
+    finally:
+        gc.enable()
+    assert num == 6
+    assert 0 < most <= 3
+    assert not windows
 
 
 def test_arrays_on_disk_are_as_good(tmp_path):
