@@ -160,6 +160,27 @@ def test_members_see_the_same_batches():
         ([(X, Y[:5])], {}, "Batch 0: x has 30 rows and y has 5"),
         ([(X[:5], Y[:5]), (X[5:], Y[5:])], {}, "Batch 1 has 25 rows, and the first one has 5"),
         ([(X, np.full(NUM, np.nan))], {}, "Batch 0: y is not finite"),
+        ([(X[:1], np.array(1.0))], {}, "Batch 0: y must have one target a row"),
+        (
+            [*loader()[:2], (np.ma.masked_greater(X[20:], X[25:26]), Y[20:])],
+            {},
+            "Batch 2: x is masked at row",
+        ),
+        (
+            [*loader()[:2], (X[20:], np.ma.masked_equal(Y[20:], Y[27]))],
+            {"standardize": False},
+            "Batch 2: y is masked at row 7",
+        ),
+        (
+            [(x, y, np.full(SIZE, w)) for (x, y), w in zip(loader(), (1, 1e-9, 1), strict=True)],
+            {"standardize": False},
+            "Batch 1: sample_weight adds up to 1e-08",
+        ),
+        (
+            [*loader()[:2], (X[20:], Y[20:] + 1e30 * (np.arange(SIZE) == 4))],
+            {"standardize": False},
+            "Batch 2: y is 1e.30 at row 4",
+        ),
         ([(X, Y)], {"num_rows": 31}, "num_rows=31, and one pass over all batches has 30"),
         ([(X, Y)], {"num_rows": 29}, "num_rows=29, and the first batch has 30"),
         (Endless(), {}, "one pass over all batches has more rows"),
@@ -196,6 +217,37 @@ def test_moments_of_parts_are_those_of_the_whole():
     mean, scale = moments.spread()
     np.testing.assert_allclose(mean, expected.x_mean, rtol=1e-14)
     np.testing.assert_allclose(scale, expected.x_scale, rtol=1e-6)
+
+
+def test_moments_of_parts_of_very_different_sizes():
+    """Zeros beside numbers whose squares are none, and anything in rows that do not count."""
+    small = np.array([1e-200, 3e-200])[:, None]
+    for parts in ((np.zeros((2, 1)), small), (small, np.zeros((2, 1)))):
+        moments = Moments()
+        for part in parts:
+            moments.add(part, np.ones(2))
+        mean, scale = moments.spread()
+        np.testing.assert_allclose(mean, 1e-200)
+        np.testing.assert_allclose(scale, 1.5**0.5 * 1e-200)
+    moments = Moments()
+    moments.add(np.array([[1e300], [1e-10], [3e-10]]), np.array([0.0, 1.0, 1.0]))
+    np.testing.assert_allclose(moments.spread(), [[2e-10], [1e-10]])
+
+
+def test_a_loader_may_fill_the_same_arrays_again():
+    class Reusing:
+        x, y = np.empty((SIZE, 3)), np.empty(SIZE)
+
+        def __iter__(self):
+            for x, y in loader():
+                self.x[:], self.y[:] = x, y
+                yield self.x, self.y
+
+    post, expected = (
+        sx.fit_batches(MODEL, batches, EM, num_rows=NUM, key=KEY)
+        for batches in (Reusing(), loader())
+    )
+    np.testing.assert_array_equal(post.predict(X).mean, expected.predict(X).mean)
 
 
 def test_a_callback_is_told_of_every_chunk():

@@ -1,13 +1,17 @@
 """Fits to files that need not fit into memory."""
 
+import gc
 import os
 import sys
+import weakref
 
 import jax
 import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.data.streams import BatchStream
+from scalemix.data.windows import _Window
 from tests.fitting.test_from_batches import EM, KEY, MODEL, NUM, SIZE, X, Y
 
 pa = pytest.importorskip("pyarrow")
@@ -75,6 +79,29 @@ def test_windows_bound_how_far_rows_move(folder):
     ]  # fmt: skip
 
 
+def test_few_windows_are_in_memory_at_a_time(folder, monkeypatch):
+    """They go when they have been read, not when Python looks for what can go."""
+    windows = weakref.WeakSet()
+    most = 0
+    init = _Window.__init__
+
+    def made(self, *arguments):
+        nonlocal most
+        init(self, *arguments)
+        windows.add(self)
+        most = max(most, len(windows))
+
+    monkeypatch.setattr(_Window, "__init__", made)
+    gc.disable()
+    try:
+        num = sum(1 for _ in open_(folder, window=5, batch_size=5, threads=1))
+    finally:
+        gc.enable()
+    assert num == 6
+    assert 0 < most <= 3
+    assert not windows
+
+
 def test_arrays_on_disk_are_as_good(tmp_path):
     np.save(tmp_path / "x.npy", X.astype(np.float32))
     np.save(tmp_path / "y.npy", Y)
@@ -115,6 +142,27 @@ def test_a_fit_from_disk_is_the_fit_to_the_same_batches(folder, tmp_path):
         sx.fit_batches(MODEL, batches, EM, key=KEY, checkpoint=path, callback=stop)
     resumed = sx.fit_batches(MODEL, batches, EM, key=KEY, checkpoint=path, resume=True)
     np.testing.assert_array_equal(resumed.predict(X).mean, post.predict(X).mean)
+
+
+def test_double_precision_is_that_of_all_threads(folder):
+    """The setting is one of the thread that fits, and others read."""
+    with jax.enable_x64(True), jax.numpy_dtype_promotion("standard"):
+        network, prior = sx.networks.MLP(3, 1, 4, 1, key=KEY), sx.ARD(sx.InverseGamma(3.0, 3.0))
+        model = sx.Model(network, prior, sx.likelihoods.Gaussian())
+        batches = open_(folder)
+        by_hand = [batch for number in range(3) for batch in batches.epoch(number)]
+        ours, expected = (
+            sx.fit_batches(model, given, EM, num_rows=90, key=KEY, standardize=False)
+            for given in (batches, by_hand)
+        )
+        assert model.dtype == np.float64
+        np.testing.assert_array_equal(ours.predict(X).mean, expected.predict(X).mean)
+
+
+def test_the_first_window_is_let_go(folder):
+    stream = BatchStream(open_(folder, window=NUM), None, MODEL, False)
+    assert next(iter(open_(folder, window=NUM)))[0].base is not None
+    assert all(leaf.base is None for leaf in jax.tree.leaves(stream.first))
 
 
 def test_rows_are_held_out_once_and_for_all(folder):

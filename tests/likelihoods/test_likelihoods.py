@@ -297,6 +297,27 @@ def test_tails_of_even_degrees_of_freedom_have_all_their_digits(dof):
     np.testing.assert_allclose(slopes, st.t(dof).pdf([0.0, -3.0, 3.0]), rtol=1e-4)
 
 
+def test_the_least_tails_of_student_t_keep_their_digits():
+    """One factor of a tail is smaller than any number in single precision, and the tail is not."""
+    error = np.linspace(-38.0, -30.0, 41).astype(np.float32)
+    likelihood, zero = lk.StudentT(40, 1.0, floor=0.0), jnp.zeros(())
+    below = jax.vmap(lambda e: likelihood.cdf(zero, e))(error)
+    expected = st.t(40).cdf(error.astype(np.float64))
+    assert 1e-37 < expected.min() < expected.max() < 1e-26
+    np.testing.assert_allclose(below, expected, rtol=4e-5)
+
+
+def test_student_t_of_very_many_degrees_of_freedom_is_gaussian():
+    """More of them than a whole number of 32 bits."""
+    likelihood, output = lk.StudentT(1e10, 1.0, floor=0.0), jnp.zeros(())
+    np.testing.assert_allclose(likelihood.variance(output), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(likelihood.log_prob(output, 1.0), st.norm.logpdf(1.0), rtol=1e-4)
+    samples = jax.vmap(lambda key: likelihood.sample(output, key=key))(
+        jax.random.split(jax.random.key(0), 1000)
+    )
+    assert 0.9 < float(samples.std()) < 1.1
+
+
 @pytest.mark.parametrize("name", ["Gaussian", "StudentT", "Poisson", "NegativeBinomial", "Weibull"])
 def test_what_lies_far_above_keeps_its_digits(name):
     """In single precision, where one minus the cdf is nothing."""

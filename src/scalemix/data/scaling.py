@@ -17,6 +17,8 @@ SINGLE, DOUBLE = 7, 17
 # Numbers scaled at a time, so that a large table is never held twice in double precision, and those
 # in between stay in the processor's cache.
 AT_A_TIME = 65_536
+# Less than any exponent of a number in double precision.
+NO_EXPONENT = -2_000
 
 
 class Scaling(NamedTuple):
@@ -153,12 +155,17 @@ class Moments:
 
     def add(self, values: np.ndarray, weight: np.ndarray) -> None:
         """Some more rows."""
+        if not weight.all():
+            # Rows that do not count may hold anything.
+            values, weight = values[weight > 0], weight[weight > 0]
         values, total = values.astype(np.float64), float(weight.sum())
         if not total:
             return
         part = Moments()
         # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
-        _, part._exponent = np.frexp(np.maximum(values.max(axis=0), -values.min(axis=0)))
+        largest = np.maximum(values.max(axis=0), -values.min(axis=0))
+        # Zeros have no power of two, so that they leave it to other rows.
+        part._exponent = np.where(largest > 0, np.frexp(largest)[1], NO_EXPONENT)
         values = np.ldexp(values, -part._exponent)
         part._mean = np.average(values, axis=0, weights=weight)
         values -= part._mean

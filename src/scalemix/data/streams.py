@@ -1,5 +1,6 @@
 """Data that come as batches, one after the other, from whatever loads them."""
 
+import contextlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -7,6 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import jax
 import numpy as np
 
+from scalemix._threads import in_this_precision
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
@@ -14,7 +16,7 @@ from scalemix.data.preparation import check_possible, check_support
 from scalemix.data.reader import Reader
 from scalemix.data.rows import Inputs, are_several, is_table, num_rows, take_rows
 from scalemix.data.scaling import UNSCALED, Scaling, ScalingMoments
-from scalemix.data.values import check_weights, is_whole
+from scalemix.data.values import TOTAL_WEIGHT, check_weights, is_whole, refuse_masked
 from scalemix.likelihoods import Likelihood
 
 
@@ -96,7 +98,8 @@ class BatchStream:
         # Not known before there is a batch.
         self.batch_size: int = 0
         self.ahead: list[Any] = [self._next()]
-        self.first: RawBatch = self._read(self.ahead[0], 0)
+        # A copy: it is kept, and would keep the window that its rows were taken from.
+        self.first: RawBatch = jax.tree.map(np.array, self._read(self.ahead[0], 0))
         self.batch_size = len(self.first.y)
         if self.batch_size > self.num_rows:
             raise ValueError(
@@ -130,7 +133,7 @@ class BatchStream:
         if self.epochs is None:
             blocks = itertools.starmap(measured, enumerate(self.batches))
         else:
-            blocks = self.epochs.in_order(measured)
+            blocks = self.epochs.in_order(in_this_precision(measured))
         seen, weight, together = 0, 0.0, None
         for num, weighs, moments in blocks:
             seen, weight = seen + num, weight + weighs
@@ -158,11 +161,23 @@ class BatchStream:
 
     def as_seen(self, start: int, items: list[Any]) -> Data:
         """What `take` gives, of batches that were pulled. Nothing else is read or changed."""
-        joined, dtype = self._filled(items, self._joined(start, items)), self.reader.dtype
-        x = inputs_as_seen(joined.x, self.reader, self.scaling)
-        data = Data(x, targets_as_seen(joined.y, self.scaling, dtype), joined.weight.astype(dtype))
+        whole = self._joined(start, items)
+        try:
+            data = self._seen(self._filled(items, whole))
+        except ValueError:
+            # One of these calls says in which batch.
+            for number, item in enumerate(items, start):
+                batch = self._read(item, number)
+                with _naming(number):
+                    self._seen(batch)
+            raise
         shape = len(items), self.batch_size
         return jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), data)
+
+    def _seen(self, rows: RawBatch) -> Data:
+        """Rows as the network sees them, or a `ValueError`."""
+        x, dtype = inputs_as_seen(rows.x, self.reader, self.scaling), self.reader.dtype
+        return Data(x, targets_as_seen(rows.y, self.scaling, dtype), rows.weight.astype(dtype))
 
     def _joined(self, start: int, items: list[Any]) -> RawBatch:
         """All rows of these batches, checked together: one by one takes several times as long."""
@@ -170,8 +185,8 @@ class BatchStream:
             whole = self._read(_concatenated(items), start)
             ends = np.cumsum([_length(item) for item in items])
             weighs = np.add.reduceat(whole.weight, [0, *ends[:-1]])
-            if not (weighs > 0).all():
-                raise ValueError("A batch weighs nothing.")
+            if weighs.min() < TOTAL_WEIGHT[0]:
+                raise ValueError("A batch weighs next to nothing.")
         except (ValueError, TypeError):
             # Batches that cannot be joined, or a fault: one of these calls says in which.
             batches = [self._read(item, start + i) for i, item in enumerate(items)]
@@ -216,7 +231,8 @@ class BatchStream:
                     )
                 if self.whole_batches and num < size:
                     continue
-                return item
+                # Loaders may fill the same arrays again for the next batch.
+                return item if self.epochs is not None else jax.tree.map(_copied, item)
             self.current = None
             self.pass_number += 1
             if self.once:
@@ -230,19 +246,19 @@ class BatchStream:
 
     def _num_rows(self, item: Any) -> int:
         """How many rows a batch has, which is looked at no further than that."""
-        if not (isinstance(item, tuple | list) and len(item) in (2, 3)) or not (
-            hasattr(item[1], "__len__") and len(item[1])
-        ):
-            # Says what is wrong with it.
-            return len(self._read(item, self.position).y)
-        return _length(item)
+        # One number, of which the targets may be made up by mistake, has no length.
+        with contextlib.suppress(TypeError):
+            if isinstance(item, tuple | list) and len(item) in (2, 3) and _length(item):
+                return _length(item)
+        # Says what is wrong with it.
+        return len(self._read(item, self.position).y)
 
     def _read(self, item: Any, number: int) -> RawBatch:
         if not (isinstance(item, tuple | list) and len(item) in (2, 3)):
             raise ValueError(
                 f"Each batch must be (x, y) or (x, y, sample_weight); got {type(item).__name__}."
             )
-        try:
+        with _naming(number):
             x = check_inputs(_as_numpy(item[0]), self.reader)
             y = check_targets(_as_numpy(item[1]), self.reader.likelihood)
             if len(y) != num_rows(x) or not len(y):
@@ -254,8 +270,6 @@ class BatchStream:
             check_support(self.reader.likelihood, y, y, np.arange(len(y)))
             if not self.reader.likelihood.continuous_units:
                 check_possible(self.reader, y, np.arange(len(y)))
-        except ValueError as error:
-            raise ValueError(f"Batch {number}: {error}") from None
         return RawBatch(x, y, weight)
 
     def _filled(self, items: list[Any], joined: RawBatch) -> RawBatch:
@@ -271,6 +285,15 @@ class BatchStream:
         return filled._replace(weight=filled.weight * share)
 
 
+@contextlib.contextmanager
+def _naming(number: int) -> Iterator[None]:
+    """Errors say in which batch they are."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"Batch {number}: {error}") from None
+
+
 def _length(item: Any) -> int:
     return len(item[1])
 
@@ -284,11 +307,14 @@ def _concatenated(items: list[Any]) -> tuple[Any, ...]:
     for x, y in zip(columns[0], columns[1], strict=True):
         if num_rows(x) != len(y):
             raise ValueError("Inputs and targets have not as many rows.")
+
+    def join(*parts: Any) -> np.ndarray:
+        for part in parts:
+            refuse_masked("A batch", part)
+        return np.concatenate(parts)
+
     return tuple(
-        jax.tree.map(
-            lambda *parts: np.concatenate(parts), *column, is_leaf=lambda v: not are_several(v)
-        )
-        for column in columns
+        jax.tree.map(join, *column, is_leaf=lambda v: not are_several(v)) for column in columns
     )
 
 
@@ -327,8 +353,15 @@ def _once(ask: Callable[[PyTree], Any]) -> Callable[[PyTree], Any]:
     return answer
 
 
+def _copied(values: Any) -> Any:
+    """The values, if they are in an array that may change, in one of their own."""
+    is_fixed = isinstance(values, jax.Array) or not hasattr(values, "__array__")
+    return values if is_fixed else np.array(values, subok=True)
+
+
 def _as_numpy(values: Any) -> Any:
     """Tensors of other libraries as arrays; several inputs stay in their dict or tuple."""
     if are_several(values):
         return jax.tree.map(_as_numpy, values, is_leaf=lambda part: not are_several(part))
-    return np.asarray(values) if hasattr(values, "__array__") else values
+    # A mask stays, so that it can be refused.
+    return np.asanyarray(values) if hasattr(values, "__array__") else values

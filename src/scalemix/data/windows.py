@@ -252,7 +252,7 @@ class DiskBatches:
         def reading() -> Iterator[list[Callable[[], None]]]:
             for which, pieces in windows:
                 waiting.append(self._window(number, which, pieces))
-                yield waiting[-1].jobs
+                yield waiting[-1].jobs()
 
         num_pieces = sum(len(pieces) for _, pieces in windows)
         for _ in self._run_ahead(reading(), num_pieces / max(len(windows), 1)):
@@ -309,11 +309,15 @@ class _Window:
     """Rows of several pieces, each of which is read and put into its places by a job of its own."""
 
     def __init__(self, num: int, reads: Sequence[Callable[[], Rows]], places: Sequence[np.ndarray]):
-        self.jobs: list[Callable[[], None]] = [
-            functools.partial(self._place, read, where)
-            for read, where in zip(reads, places, strict=True)
-        ]
+        self._reads, self._places = reads, places
         self._num, self._rows, self._lock = num, None, threading.Lock()
+
+    def jobs(self) -> list[Callable[[], None]]:
+        """One for each piece. They are not kept here, where they would keep the rows in memory."""
+        return [
+            functools.partial(self._place, read, where)
+            for read, where in zip(self._reads, self._places, strict=True)
+        ]
 
     def rows(self) -> Rows:
         """All rows, once every job is done."""

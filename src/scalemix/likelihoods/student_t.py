@@ -17,6 +17,8 @@ from scalemix.likelihoods._dispersed import LocationScale, raw_from_scale
 CONSTANT_STEPS = 50
 # Up to so many degrees of freedom, tails are a sum of half as many terms.
 MOST_SUMMED = 40
+# Beyond this many, which single precision no longer tells from one more, nothing is whole.
+MOST_WHOLE = 2**24
 
 
 class StudentT(LocationScale):
@@ -62,9 +64,9 @@ class StudentT(LocationScale):
         require(as_parameter(dof) > 0, f"StudentT: dof must be positive, got {dof}.")
         self.raw_scale: Array = raw_from_scale("StudentT", scale, floor)
         self.dof = as_parameter(dof)
-        # A whole number stays a plain one in a fit, where others become arrays: tails of even
-        # degrees of freedom have a closed form.
-        if isinstance(self.dof, float) and self.dof.is_integer():
+        # A whole number stays a plain one in a fit, where others become arrays: tails of few and
+        # even degrees of freedom have a closed form.
+        if isinstance(self.dof, float) and self.dof.is_integer() and self.dof <= MOST_WHOLE:
             self.dof = int(self.dof)
         self.floor: Real = as_parameter(floor)
         self.per_input = per_input
@@ -147,4 +149,5 @@ def _below_even(dof: int, error: Array) -> Array:
     total = jnp.zeros_like(p)
     for j in reversed(range(half)):
         total = float(math.comb(half - 1 + j, j)) + (1 - p) * total
-    return p**half * total
+    # In two steps, since the power alone may be smaller than any number when the tail is not.
+    return p ** (half // 2) * total * p ** (half - half // 2)

@@ -97,8 +97,13 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
         # `x W'` in place of `W x`, which is the same for a vector. Mapped over examples it gives
         # examples by units, as everything else has them: `W x` would be transposed in every layer,
         # forward and backward.
-        swapped = (contracted[1], contracted[0]), batched
-        return bind(equation, [data, weight], dimension_numbers=swapped)[0]
+        swapped, precision = (contracted[1], contracted[0]), equation.params["precision"]
+        if isinstance(precision, tuple):
+            # That of the left one and that of the right one.
+            precision = precision[::-1]
+        return bind(
+            equation, [data, weight], dimension_numbers=(swapped, batched), precision=precision
+        )[0]
 
     product = Product(
         multiply,

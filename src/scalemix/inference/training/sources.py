@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._threads import in_this_precision
 from scalemix.data.batches import Data
 from scalemix.data.rows import take_rows
 from scalemix.data.streams import BatchStream
@@ -181,9 +182,10 @@ class Streamed(Source):
         if self.threads is None:
             return
         puller, makers = self.threads
+        make, pull = in_this_precision(self._make), in_this_precision(self._pull)
 
         def read(start: int) -> Future[tuple[Data, Chosen]]:
-            return makers.submit(self._make, start, self._pull(start))
+            return makers.submit(make, start, pull(start))
 
         steps = self.schedule.chunk_steps
         for begin in range(start + len(self.coming) * steps, start + AHEAD * steps, steps):
