@@ -51,7 +51,7 @@ class Course:
     batch_size: int = 256
     learning_rate: float = 2e-3
     decay: float = 0.0
-    """What a step of the refit takes off each weight, as a share of it and of the rate."""
+    """What a step of the refit takes off weights and biases, as a share of them and of the rate."""
     teachers: str | None = None
     """The kind of network that teaches the refit; without any, it learns the digits themselves."""
 
