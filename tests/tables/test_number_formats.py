@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalemix.tables.frames import table_of
+from scalemix.tables.learning import learn_columns
 from scalemix.tables.number_formats import Known, look_like_numbers, settle
 
 STYLES = [
@@ -74,3 +77,10 @@ def test_what_is_no_number_stays_as_it_is(cells):
 )
 def test_text_that_looks_like_numbers_is_found(cells, example):
     assert look_like_numbers(cells) == example
+
+
+def test_text_of_numbers_that_nothing_is_learned_from_is_said_to_be_numbers():
+    frame = pd.DataFrame(
+        {"dist": [f"{i},{i}5" for i in range(60)], "a": [i % 7 for i in range(60)], "y": range(60)}
+    )
+    assert "it looks like numbers" in learn_columns(table_of(frame), "y").left_out["dist"]

@@ -218,7 +218,8 @@ def _refuse_text_columns(x: Any) -> None:
     for name, kind in zip(columns, x.dtypes, strict=True):
         if kind.kind not in "biuf":
             raise ValueError(
-                f"Column {name!r} of x holds no plain numbers ({kind}). Encode or drop it first."
+                f"Column {name!r} of x holds no plain numbers ({kind}). Encode or drop it first, "
+                f"or use an estimator of scalemix.sklearn, which encodes."
             )
 
 

@@ -14,6 +14,7 @@ from scalemix.tables.columns import Columns, InputColumns
 from scalemix.tables.dates import EXAMPLES, DateOrder, in_words
 from scalemix.tables.facts import ColumnFacts, Kind, differs
 from scalemix.tables.inputs import MOST_CATEGORIES, Categorical, Numeric
+from scalemix.tables.number_formats import look_like_numbers
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import learn_target
 
@@ -327,6 +328,8 @@ def _learn_words(facts: ColumnFacts, part: Table, said_so: bool) -> Categorical 
         dated = set(example) <= set("0123456789/.-: ")
         ways = ", ".join(EXAMPLES.values())
         hint = f"; dates are read as in {ways}, one way in a column" if dated else ""
+        if look_like_numbers(counts) is not None:
+            hint = "; it looks like numbers: make numbers of it"
         return f"text that is different in most rows, such as {short(example)}{hint}"
     # Of words that are equally frequent, the first in the alphabet: their order in the table and
     # where it was cut make no difference.

@@ -110,6 +110,8 @@ def read_table(
         raise InputError(f"{path}: it cannot be read ({error.strerror}).") from None
     content = _unpacked(path, content)
     if not content.strip():
+        if path.exists() and not path.is_file():
+            raise InputError(f"{path}: it is no file. `predict` reads a pipe by the name -.")
         raise InputError(f"{path}: the file is empty.")
     text, digest, earlier = UNSAID, hashlib.sha256(content).hexdigest(), ()
     if content.startswith(ZIP):

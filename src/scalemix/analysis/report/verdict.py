@@ -107,8 +107,8 @@ def _say(study: Study, mine: str, nothing: Verdict, simpler: list[Verdict], num_
         better = [v for v in simpler if v.is_better]
         also = f" {start} is better than {names(better)}, by more than chance." if better else ""
         return (
-            f"A simpler model may do: these rows are predicted as well by {names(level)} as by "
-            f"{mine} ({label} {value}), as far as {num_rows:,} rows can tell.{also}{adds}{few}"
+            f"A simpler model may do: {num_rows:,} rows cannot tell {names(level)} from {mine} "
+            f"({label} {value}).{also}{adds}{few}"
         )
     return (
         f"{start} predicts these rows better ({label} {value}) than {names(simpler or [nothing])}, "
