@@ -199,8 +199,6 @@ def main() -> None:
         # It may have been installed since.
         results["left_out"].pop(package, None)
     tables = {name: TABLES[name]() for name in given.tables}
-    for name, table in tables.items():
-        results["tables"][name] = {"rows": len(table.y), "columns": table.x.shape[1]}
     order = sorted(tables, key=lambda name: len(tables[name].y))
     # Not resolved: a link into a venv would lead out of it.
     peer_python = os.path.abspath(given.peer_python)
@@ -225,6 +223,8 @@ def main() -> None:
                 results["left_out"][package] = scores["failed"]
             else:
                 done[package] = scores
+                rows, columns = tables[name].x.shape
+                results["tables"][name] = {"rows": rows, "columns": columns}
             FILE.write_text(json.dumps(results, indent=1) + "\n")
             print(name, fold, package, scores, flush=True)
     write_tables(results)
