@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-conformal benchmark-holes clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-conformal benchmark-holes clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -60,6 +60,10 @@ benchmark-mcmc: $(STAMP) .venv-peer/.installed
 benchmark-peers: $(STAMP) .venv-peer/.installed
 	$(BIN)/python benchmarks/uci_peers.py --peer-python .venv-peer/bin/python
 
+# Days of processor time in all. It may be stopped and goes on later; see tables.py for parts of it.
+benchmark-tables: $(STAMP) .venv-peer/.tables
+	$(BIN)/python benchmarks/tables.py --peer-python .venv-peer/bin/python
+
 benchmark-conformal: $(STAMP)
 	$(PYTHON) -m venv .venv-mapie
 	.venv-mapie/bin/python -m pip install --quiet --disable-pip-version-check mapie==1.6.0
@@ -72,6 +76,12 @@ benchmark-holes: $(STAMP)
 	$(PYTHON) -m venv .venv-peer
 	grep -E '^(jax|jaxlib|numpy|optax|scikit-learn|scipy)==' constraints.txt > .venv-peer/constraints.txt
 	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt sklearn-contrib-bde==1.0.2 xgboost-cpu==3.2.0 ngboost==0.5.11
+	@touch $@
+
+# PyTorch first: what is installed after it is content with this version and fetches no other.
+.venv-peer/.tables: .venv-peer/.installed
+	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt torch==2.13.0
+	.venv-peer/bin/python -m pip install --quiet --disable-pip-version-check --constraint .venv-peer/constraints.txt torch==2.13.0 lightgbm==4.7.0 catboost==1.2.10 pytabkit==1.7.3
 	@touch $@
 
 $(STAMP): pyproject.toml constraints.txt

@@ -2,16 +2,15 @@
 
 One line in, the name of a peer and the path of an npz file with `x`, `y`, `x_test` and `y_test`;
 one line out, a JSON object with RMSE, log-likelihood, CRPS and seconds. Standard output carries
-nothing else.
+nothing else. `table_worker.py` shares its parts, and so each package is imported where it is used.
 """
 
+import importlib
 import json
 import sys
 import time
 
 import numpy as np
-from bde import BdeRegressor
-from ngboost import NGBRegressor
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.compose import TransformedTargetRegressor
@@ -20,15 +19,18 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from xgboost import XGBRegressor
 
 NUM_DRAWS = 200
+# Its own defaults are a toy's: two members, ten samples.
+BDE = {"hidden_layers": [16, 16], "n_members": 8, "warmup_steps": 5000, "n_samples": 2000}
 
 
 def bde(x, y, x_test) -> tuple[np.ndarray, np.ndarray]:
     """Means and scales of each sample of the ensemble: (samples, rows)."""
+    from bde import BdeRegressor
+
     scaler, target = StandardScaler().fit(x), StandardScaler().fit(y[:, None])
-    model = BdeRegressor(hidden_layers=[16, 16], n_members=8, warmup_steps=5000, n_samples=2000)
+    model = BdeRegressor(**BDE)
     model.fit(scaler.transform(x), target.transform(y[:, None])[:, 0])
     raw = np.asarray(model.predict(scaler.transform(x_test), raw=True), float)
     outputs = raw.reshape(-1, len(x_test), 2)
@@ -39,6 +41,8 @@ def bde(x, y, x_test) -> tuple[np.ndarray, np.ndarray]:
 
 def ngboost(x, y, x_test) -> tuple[np.ndarray, np.ndarray]:
     """A normal distribution for each row."""
+    from ngboost import NGBRegressor
+
     predicted = NGBRegressor(verbose=False, random_state=0).fit(x, y).pred_dist(x_test)
     return predicted.params["loc"][None], predicted.params["scale"][None]
 
@@ -54,6 +58,13 @@ def with_residuals(build):
     return fit
 
 
+def trees():
+    """XGBoost's trees."""
+    from xgboost import XGBRegressor
+
+    return XGBRegressor(n_estimators=500, learning_rate=0.1, max_depth=4, random_state=0)
+
+
 def network():
     """scikit-learn's network, inputs and target standardised."""
     return make_pipeline(
@@ -66,9 +77,7 @@ def network():
 
 PEERS = {
     "sklearn-contrib-bde": bde,
-    "XGBoost": with_residuals(
-        lambda: XGBRegressor(n_estimators=500, learning_rate=0.1, max_depth=4, random_state=0)
-    ),
+    "XGBoost": with_residuals(trees),
     "NGBoost": ngboost,
     "random forest": with_residuals(lambda: RandomForestRegressor(random_state=0)),
     "MLPRegressor": with_residuals(network),
@@ -86,22 +95,34 @@ def crps(mean, scale, y) -> float:
     return float(np.mean(np.abs(draws - y).mean(axis=0) - spread))
 
 
-def measure(peer: str, x, y, x_test, y_test) -> dict[str, float]:
-    """A peer's measures on one split."""
-    start = time.perf_counter()
-    mean, scale = PEERS[peer](x, y, x_test)
-    seconds = time.perf_counter() - start
+def scores(mean, scale, y_test) -> dict[str, float]:
+    """Measures of a mixture of normal distributions for each row."""
     log_prob = logsumexp(norm.logpdf(y_test, mean, scale), axis=0) - np.log(len(mean))
     return {
-        "seconds": seconds,
         "rmse": float(np.sqrt(np.mean((mean.mean(axis=0) - y_test) ** 2))),
         "log_likelihood": float(log_prob.mean()),
         "crps": crps(mean, scale, y_test),
     }
 
 
-for line in sys.stdin:
-    peer, path = line.rstrip("\n").split("\t")
-    with np.load(path) as file:
-        result = measure(peer, *(file[name] for name in ("x", "y", "x_test", "y_test")))
-    print(json.dumps(result), flush=True)
+def measure(peer: str, x, y, x_test, y_test) -> dict[str, float]:
+    """A peer's measures on one split."""
+    start = time.perf_counter()
+    mean, scale = PEERS[peer](x, y, x_test)
+    return {"seconds": time.perf_counter() - start, **scores(mean, scale, y_test)}
+
+
+def main() -> None:
+    """Answer line by line."""
+    for name in ("bde", "ngboost", "xgboost"):
+        # Before any clock runs.
+        importlib.import_module(name)
+    for line in sys.stdin:
+        peer, path = line.rstrip("\n").split("\t")
+        with np.load(path) as file:
+            result = measure(peer, *(file[name] for name in ("x", "y", "x_test", "y_test")))
+        print(json.dumps(result), flush=True)
+
+
+if __name__ == "__main__":
+    main()
