@@ -70,24 +70,37 @@ def test_intervals_cover_what_they_say(likelihood):
     assert inside.mean() >= 0.8 - 2 / NUM
 
 
-def test_the_narrower_of_two_measures_is_chosen_by_rows_that_calibrate_nothing():
-    # A network whose first input says the noise: it is so in one case, and not at all in the other.
+def test_widths_of_real_targets_go_with_the_fourth_root_of_the_deviation():
+    # A network whose first input says the noise, which has nothing to do with it.
     network = eqx.nn.Linear(2, 2, use_bias=False, key=KEY)
     network = eqx.tree_at(lambda n: n.weight, network, jnp.array([[0.0, 1.0], [2.0, 0.0]]))
     noisy = sx.likelihoods.Gaussian(per_input=True)
     model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), noisy)
     history = History(np.zeros(1), np.zeros(1), np.zeros(1))
     predictive = sx.Posterior(OneNetwork(model), UNSCALED, history, KEY).predict(NEW)
-    right = predictive.mean + predictive.std * RNG.normal(size=NUM)
-    wrong = predictive.mean + RNG.normal(size=NUM)
-    for y, by_error in ((right, False), (wrong, True)):
-        conformal = calibrate(predictive, y)
-        assert conformal.by_error == by_error
-        assert len(conformal.plausibility) == NUM - -(-NUM // 6)
-        lower, upper = conformal.interval(predictive, 0.9)
-        # Those that chose and those that calibrated, together.
-        assert 0.85 < np.mean((lower <= y) & (y <= upper)) < 0.95
-    np.testing.assert_allclose(upper - lower, (upper - lower)[0])
+    y = predictive.mean + RNG.normal(size=NUM)
+    conformal = calibrate(predictive, y)
+    assert len(conformal.plausibility) == NUM
+    lower, upper = conformal.interval(predictive, 0.9)
+    # Of the rows that calibrated, those up to the place that is looked up: 361 of 400.
+    assert np.mean((lower <= y) & (y <= upper)) == pytest.approx(361 / NUM)
+    np.testing.assert_allclose((lower + upper) / 2, predictive.mean, atol=1e-6)
+    half = np.sort(np.abs(y - predictive.mean) / predictive.std**0.25)[360]
+    np.testing.assert_allclose((upper - lower) / predictive.std**0.25, 2 * half, rtol=1e-6)
+    # What was calibrated before errors had a unit has intervals of one width, as it had.
+    before = Conformal(conformal.plausibility, conformal.by_error)
+    lower, upper = before.interval(predictive, 0.9)
+    np.testing.assert_allclose(upper - lower, -2 * conformal._least(0.9), rtol=1e-6)
+
+
+def test_errors_count_as_they_are_where_the_deviation_says_nothing():
+    # Student-t with two degrees of freedom has no variance.
+    post = fitted(sx.likelihoods.StudentT(2.0), X[:, 0])
+    predictive = post.predict(NEW, num_draws=8)
+    assert np.isinf(predictive.std).all()
+    lower, upper = calibrate(predictive, NEW[:, 0]).interval(predictive, 0.9)
+    np.testing.assert_allclose(upper - lower, (upper - lower)[0], rtol=1e-5)
+    assert np.mean((lower <= NEW[:, 0]) & (NEW[:, 0] <= upper)) == pytest.approx(361 / NUM)
 
 
 def test_sets_hold_the_class_and_are_never_empty():

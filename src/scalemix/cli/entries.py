@@ -48,7 +48,7 @@ def parse_entry(path: Path, metadata: dict[str, Any]) -> Entry:
             Source.from_json(entry["source"]),
             settings,
             _read_figures(figures, doubled=_counts_brier_twice(entry)),
-            _read_calibration(entry.get("plausibility", []), entry.get("by_error", False)),
+            _read_calibration(entry),
             None if entry.get("ranges") is None else Ranges.from_json(entry["ranges"]),
             _read_trials(entry.get("trials", [])),
             _read_pruned(entry.get("pruned")),
@@ -112,17 +112,19 @@ def calibration_to_json(conformal: "Conformal") -> dict[str, Any]:
     """What `parse_entry` reads a calibration from."""
     return {
         "plausibility": conformal.plausibility.tolist(), "by_error": conformal.by_error.tolist(),
+        "power": conformal.power,
     }  # fmt: skip
 
 
-def _read_calibration(plausibility: Any, by_error: Any) -> "Conformal | None":
+def _read_calibration(entry: dict[str, Any]) -> "Conformal | None":
     """Probabilities, or errors below zero, in rising order; files from before have none.
 
-    Of several targets each has a column.
+    Of several targets each has a column. Earlier files have errors as they are.
     """
     from scalemix.posterior.conformal import Conformal
 
-    values, kinds = np.array(plausibility), np.array(by_error)
+    values, kinds = np.array(entry.get("plausibility", [])), np.array(entry.get("by_error", False))
+    power = entry.get("power", 0.0)
     if not values.size:
         return None
     if (
@@ -133,6 +135,7 @@ def _read_calibration(plausibility: Any, by_error: Any) -> "Conformal | None":
         or not np.isfinite(values).all()
         or (values > np.where(kinds, 0.0, 1.0)).any()
         or (np.diff(values, axis=0) < 0).any()
+        or not (is_finite(power) and 0 <= power <= 1)
     ):
         raise ValueError("its calibration is none")
-    return Conformal(values.astype(float), kinds)
+    return Conformal(values.astype(float), kinds, float(power))
