@@ -18,7 +18,8 @@ from scalemix.fitting.building import (
     reads_columns,
     ways_to_read,
 )
-from scalemix.fitting.recipes import MIXTURES, PRIORS, Recipe, build_candidates
+from scalemix.fitting.recipes import MIXTURES, PRIORS, Recipe
+from scalemix.fitting.tried import build_candidates
 from scalemix.inference.training import loop
 from scalemix.inference.training.engine import Engine
 from scalemix.mixtures import ScaleMixture

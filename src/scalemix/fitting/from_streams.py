@@ -18,15 +18,9 @@ from scalemix.fitting.candidates import Candidate
 from scalemix.fitting.from_batches import pace_of
 from scalemix.fitting.mixing import apportion
 from scalemix.fitting.progress import bar
-from scalemix.fitting.recipes import (
-    Fitted,
-    Recipe,
-    build_candidates,
-    mesh_for,
-    trials_of,
-    warn_of_few,
-)
+from scalemix.fitting.recipes import Fitted, Recipe
 from scalemix.fitting.stacking import Choice, choose, control_of, jobs_of
+from scalemix.fitting.tried import build_candidates, mesh_for, trials_of, warn_of_few
 from scalemix.inference.method import StreamProblem
 from scalemix.inference.training.jobs import run_stream
 from scalemix.posterior.posterior import Posterior
