@@ -58,12 +58,24 @@ def _shaped(leaf: Any) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
+@eqx.filter_jit
+def _run(network: PyTree, example: PyTree) -> PyTree:
+    return network(example)
+
+
 def find_refusal(network: PyTree, example: PyTree) -> str | None:
     """Why the network refuses an input of these shapes and types; `None` if it takes it.
 
     Where the network wants more than an input, how to give it that comes first.
     """
     try:
+        # What has been traced once is remembered: every prediction asks.
+        eqx.filter_eval_shape(_run, network, example)
+        return None
+    except Exception:
+        pass
+    try:
+        # Not all that can be called can be remembered; this way has the last word.
         eqx.filter_eval_shape(network, example)
     except Exception as error:
         # A network of the user's may raise anything at an input that does not fit.

@@ -127,9 +127,12 @@ class Posterior(eqx.Module):
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
         key = self.key if key is None else check_key(key, "key")
-        seen = inputs_as_seen(check_inputs(x, self.model), self.model, self.scaling)
+        model = self.model
+        seen = inputs_as_seen(check_inputs(x, model), model, self.scaling)
         devices = None if mesh is None else check_mesh(mesh)
-        source = DrawSource(self.networks, self.scaling, key, self.score_spread, devices)
+        source = DrawSource(
+            self.networks, model.likelihood, self.scaling, key, self.score_spread, devices
+        )
         return Predictive(source, seen, num_draws)
 
     def save(self, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:

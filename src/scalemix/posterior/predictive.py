@@ -28,6 +28,8 @@ class DrawSource(NamedTuple):
     """Where the draws of a prediction come from, and the units that its targets are in."""
 
     networks: AnyNetworks
+    likelihood: Likelihood
+    """That of the first network."""
     scaling: Scaling
     key: PRNGKeyArray
     score_spread: float | np.ndarray = 1.0
@@ -87,7 +89,7 @@ class Predictive:
         # Without indices draws take one place after the other, so that all have their share.
         self._indices = jnp.arange(num_draws) if indices is None else indices
         self._source, self._x = source, x
-        self.likelihood: Likelihood = source.networks.model.likelihood
+        self.likelihood: Likelihood = source.likelihood
         types = [part.dtype for part in jax.tree.leaves(x)]
         floats = [kind for kind in types if jnp.issubdtype(kind, jnp.floating)]
         self._float = floats[0] if floats else np.float32
