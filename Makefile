@@ -7,7 +7,7 @@ STAMP := .venv/.installed
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-conformal benchmark-holes clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-conformal benchmark-holes benchmark-latency clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -71,6 +71,9 @@ benchmark-conformal: $(STAMP)
 
 benchmark-holes: $(STAMP)
 	$(BIN)/python benchmarks/holes.py
+
+benchmark-latency: $(STAMP)
+	$(BIN)/python benchmarks/latency.py
 
 .venv-peer/.installed: constraints.txt
 	$(PYTHON) -m venv .venv-peer
