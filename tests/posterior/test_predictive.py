@@ -9,9 +9,10 @@ import scipy.stats as st
 from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
-from scalemix.data.scaling import Scaling
+from scalemix.data.scaling import UNSCALED, Scaling
 from scalemix.networks import MLP
 from scalemix.posterior import statistics, streaming
+from scalemix.posterior.conformal import Conformal, calibrate
 from scalemix.posterior.networks import Ensemble, OneNetwork, SampledNetworks
 from scalemix.posterior.posterior import History
 
@@ -424,3 +425,93 @@ def test_predictions_are_of_the_inputs_as_they_were(gaussian):
 
 def test_no_rows_give_no_predictions(gaussian):
     assert gaussian.predict(X[:0]).mean.shape == (0,)
+
+
+def slopes_posterior(likelihood, slopes):
+    """An ensemble of networks whose outputs are a slope times the input."""
+    shape = (likelihood.num_outputs, 1)
+
+    def model_of(slope):
+        network = eqx.nn.Linear(1, likelihood.num_outputs, use_bias=False, key=KEY)
+        network = eqx.tree_at(lambda n: n.weight, network, jnp.full(shape, slope).at[1:].set(0.0))
+        return sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), likelihood)
+
+    members = [OneNetwork(model_of(slope)) for slope in slopes]
+    stacked = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *members
+    )
+    history = History(np.zeros((len(slopes), 1)), np.zeros((len(slopes), 0)), {})
+    return sx.Posterior(Ensemble(stacked, len(slopes)), UNSCALED, history, KEY)
+
+
+ASKED = {
+    "mean": lambda p: p.mean,
+    "std": lambda p: p.std,
+    "epistemic": lambda p: p.epistemic,
+    "aleatoric": lambda p: p.aleatoric,
+    "interval": lambda p: np.stack(p.interval(0.9), axis=1),
+    "quantiles": lambda p: p.quantile([0.1, 0.5]).T,
+    "exceedance": lambda p: p.exceedance(1.0),
+    "log_prob": lambda p: p.log_prob(np.full(len(p), 3.0)),
+}
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        sx.likelihoods.LogNormal(0.5),
+        sx.likelihoods.Gamma(0.5),
+        sx.likelihoods.Weibull(0.5),
+        sx.likelihoods.NegativeBinomial(0.5),
+        sx.likelihoods.Poisson(),
+    ],
+    ids=lambda likelihood: likelihood.title,
+)
+def test_a_row_that_overflows_takes_no_answer_from_others(likelihood):
+    """The mean of the third is more than any number in single precision, that of the second not."""
+    posterior = slopes_posterior(likelihood, [1.0, 1.1])
+    near, far = (
+        np.array([[0.5], [2.0], [-1.0]], np.float32),
+        np.float32([[0.5], [2.0], [300.0], [-1.0]]),
+    )
+    alone, together = posterior.predict(near), posterior.predict(far)
+    with pytest.warns(sx.RangeWarning, match=r"mean, or its spread, at row 2 of x .* infinite"):
+        assert together.too_far.tolist() == [False, False, True, False]
+    for name, ask in ASKED.items():
+        answer = ask(together)
+        np.testing.assert_allclose(
+            np.delete(answer, 2, axis=0), ask(alone), rtol=1e-5, err_msg=name
+        )
+        if name in ("mean", "std", "epistemic", "aleatoric"):
+            assert answer[2] == np.inf
+    assert together.exceedance(1.0)[2] == 1
+
+
+def test_quantiles_are_right_where_one_draw_makes_the_mean_infinite():
+    posterior = slopes_posterior(sx.likelihoods.LogNormal(0.5), [1.0, 1.0, 1.0, 20.0])
+    predictive = posterior.predict(np.float32([[10.0]]))
+    with pytest.warns(sx.RangeWarning, match="at row 0 of x"):
+        assert predictive.mean[0] == np.inf
+    # A third of what three networks out of four say lies below this level.
+    expected = st.lognorm(0.5, scale=np.exp(10)).ppf(1 / 3)
+    np.testing.assert_allclose(predictive.quantile(0.25), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("likelihood", [sx.likelihoods.Gaussian(), sx.likelihoods.Categorical(3)])
+def test_a_row_whose_output_overflows_is_not_a_number(likelihood):
+    predictive = slopes_posterior(likelihood, [1.0, 1.1]).predict(np.float32([[0.5], [1e25]]))
+    with pytest.warns(
+        sx.RangeWarning, match="network's output at row 1 of x .* given as NaN"
+    ) as said:
+        mean = predictive.mean
+    assert np.isfinite(mean[0]).all()
+    assert np.isnan(mean[1]).all()
+    # It is said once, and what cannot be NaN is refused.
+    assert np.isnan(predictive.log_prob([1, 1])).tolist() == [False, True]
+    assert len(said) == 1
+    with pytest.raises(ValueError, match="network's output at row 1 of x"):
+        calibrate(predictive, [1, 1])
+    if not likelihood.ordered:
+        with pytest.raises(ValueError, match="network's output at row 1 of x"):
+            predictive.sample(KEY)
+        assert Conformal(np.array([0.9])).sets(predictive, 0.5)[1].all()

@@ -47,6 +47,28 @@ def test_predictions_stay_where_targets_can_be(kind, monkeypatch):
     np.testing.assert_array_equal(again.predict(X[:4]), fitted.predict(X[:4]))
 
 
+@pytest.mark.parametrize("kind", ["positive", "time"])
+def test_a_row_that_overflows_takes_no_answer_from_others(kind, monkeypatch):
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+    fitted = ScaleMixRegressor(target=kind, **QUICK).fit(X, TARGETS[kind])
+    far = X[:4].copy()
+    far[2, 0] = 1e4
+    with (
+        pytest.warns(sx.RangeWarning, match="1 of 4 rows lies outside"),
+        pytest.warns(sx.RangeWarning, match="at row 2 of x is beyond .* given as infinite"),
+    ):
+        mean, std = fitted.predict(far, return_std=True)
+    assert mean[2] == std[2] == np.inf
+    near = [0, 1, 3]
+    # Blocks of other sizes round differently.
+    np.testing.assert_allclose(mean[near], fitted.predict(X[near]), rtol=1e-5)
+    with pytest.warns(sx.RangeWarning):
+        lower, upper = fitted.predict_interval(far)
+    expected = fitted.predict_interval(X[near])
+    np.testing.assert_allclose((lower[near], upper[near]), expected, rtol=1e-4)
+    assert lower[2] <= upper[2]
+
+
 def test_several_counts_are_one_fit():
     y = np.stack([TARGETS["count"], RNG.poisson(10 * RATE)], axis=1)
     fitted = ScaleMixRegressor(target="count", **QUICK | {"max_steps": 20}).fit(X, y)

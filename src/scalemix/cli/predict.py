@@ -11,7 +11,14 @@ from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.figures import named_figures, print_figures
 from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet, with_text_format
-from scalemix.cli.predictions import Asked, find_predictions, read_levels
+from scalemix.cli.predictions import (
+    TOO_FAR,
+    Asked,
+    find_predictions,
+    places_of,
+    read_levels,
+    rows_too_far,
+)
 from scalemix.cli.writing import (
     CSV,
     PARQUET,
@@ -231,6 +238,12 @@ def measure(
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
     predictive = fitted.posterior.predict(x)
+    is_far = rows_too_far(predictive)
+    if is_far.any():
+        raise InputError(
+            f"{table.path}, {places_of(is_far, table)}: {TOO_FAR}, and no figure means anything. "
+            f"Look at the units of the inputs, or leave such rows out."
+        )
     figures = find_figures(
         predictive, y, classes=fitted.columns.target.classes is not None, key=key,
         trained_on=None if trained is None else fitted.columns.target.encode(trained),

@@ -1,13 +1,16 @@
 """What is predicted of the rows of a table, as columns."""
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from scalemix._text import shortened
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.writing import Cells
+from scalemix.data.ranges import RangeWarning
 from scalemix.tables import InputError, Table
 from scalemix.tables.number_formats import read_number
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from scalemix.posterior.conformal import Conformal
     from scalemix.posterior.predictive import Predictive
 
+# What is said of rows whose predictions overflow.
+TOO_FAR = "so far from the training data that the prediction overflows"
 # Between the classes of a set.
 SEPARATOR = " | "
 
@@ -102,13 +107,19 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
     # Whether there are any was checked when the model was read.
     calibrated = fitted.conformal if conformal else None
     target = fitted.columns.target
+    is_far = rows_too_far(predictive)
+    if is_far.any():
+        terminal.note(
+            f"{places_of(is_far, table)}: {TOO_FAR}, and is infinite or empty in the result. Look "
+            f"at the units of the inputs"
+        )
     if target.classes is not None:
         return _of_classes(predictive, target.classes, calibrated, probability) | far
     if calibrated is None:
         lower, upper = predictive.interval(probability)
     else:
         lower, upper = calibrated.interval(predictive, probability)
-        if not np.isfinite(upper - lower).all():
+        if not np.isfinite((upper - lower)[~is_far]).all():
             terminal.note(
                 f"{len(calibrated.plausibility):,} rows are too few to be sure of "
                 f"{probability:.0%}: some ends are infinite"
@@ -137,6 +148,18 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
     return cells | far
 
 
+def rows_too_far(predictive: "Predictive") -> np.ndarray:
+    """The rows whose predictions overflow, for a remark that has their places in the file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        return predictive.too_far
+
+
+def places_of(is_far: np.ndarray, table: Table) -> str:
+    """Where such rows stand."""
+    return shortened((table.places[int(row)] for row in np.flatnonzero(is_far)), 5)
+
+
 def _above(predictive: "Predictive", thresholds: tuple[float, ...]) -> dict[float, np.ndarray]:
     """The probability of a target above each of the thresholds."""
     if not thresholds:
@@ -154,7 +177,7 @@ def _of_classes(
 ) -> Cells:
     mean = predictive.mean
     cells: Cells = {
-        "prediction": [classes[i] for i in mean.argmax(axis=1)],
+        "prediction": [None if np.isnan(row).any() else classes[row.argmax()] for row in mean],
         "probability": mean.max(axis=1).tolist(),
         **{f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)},
         "entropy": predictive.entropy.tolist(),

@@ -25,6 +25,7 @@ import numpy as np
 from scalemix.data.values import MOST_CALIBRATING, check_levels, is_number
 from scalemix.posterior import statistics
 from scalemix.posterior.predictive import Predictive
+from scalemix.posterior.streaming import any_by_row, refuse_lost
 
 # Fewer rows than this are not enough to choose by.
 LEAST_CHOOSING = 20
@@ -124,7 +125,9 @@ class Conformal(NamedTuple):
         _check(predictive, ordered=False)
         (coverage,) = check_levels("A set's coverage", float(coverage))
         shares = predictive.mean
-        return (shares >= self._least(coverage)) | (shares == shares.max(axis=1, keepdims=True))
+        most = shares == shares.max(axis=1, keepdims=True)
+        # Where nothing is known, every class may be the one.
+        return (shares >= self._least(coverage)) | most | np.isnan(shares)
 
 
 def calibrate(predictive: Predictive, y: Any) -> Conformal:
@@ -161,12 +164,12 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
             refuse_unobserved(targets)
         return _choose(predictive, np.asarray(y, np.float64).reshape(targets.shape), targets)
     plausibility = np.take_along_axis(predictive.mean, targets[:, None].astype(int), axis=1)[:, 0]
-    return Conformal(np.sort(plausibility))
+    return Conformal(np.sort(_known(plausibility)))
 
 
 def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conformal:
     """The calibration by the measure under which intervals of some of the rows are narrower."""
-    (tails,) = predictive._stream(statistics.tail, seen)
+    tails = _known(predictive._stream(statistics.tail, seen)[0])
     every = min(max(len(y) // LEAST_CHOOSING, MOST_OFTEN), CHOOSING_EVERY)
     chosen_by = np.arange(len(y)) % every == 0
     kind = predictive.likelihood
@@ -185,6 +188,12 @@ def _choose(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
     by_error = np.asarray(widths[1] * NARROWER < widths[0])
     plausibility = np.where(by_error, errors, tails)[~chosen_by]
     return Conformal(np.sort(plausibility, axis=0), by_error)
+
+
+def _known(plausibility: np.ndarray) -> np.ndarray:
+    """The same, or a `ValueError` if the model has no answer for a row."""
+    refuse_lost(any_by_row(np.isnan(plausibility)))
+    return plausibility
 
 
 def _by_tail(predictive: Predictive, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -169,7 +169,9 @@ def _coordinate(draws: DrawnLikelihoods, outputs: Array) -> tuple[Callable[[Arra
         centre = jax.scipy.special.logit(jnp.clip(mean, 1e-30, 1 - jnp.finfo(mean.dtype).epsneg))
         return lambda u: jax.nn.sigmoid(centre + u), jnp.full_like(mean, FARTHEST_LOG)
     if lowest == 0:
-        return lambda u: mean * jnp.exp(u), jnp.full_like(mean, FARTHEST_LOG)
+        # One draw makes the mean infinite; ends then lie below it, and are looked for there.
+        centre = jnp.minimum(mean, jnp.sqrt(jnp.finfo(mean.dtype).max))
+        return lambda u: centre * jnp.exp(u), jnp.full_like(mean, FARTHEST_LOG)
     spread = jnp.sqrt(between + within)
     spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
     # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
