@@ -54,7 +54,7 @@ def test_a_row_that_overflows_takes_no_answer_from_others(kind, monkeypatch):
     far = X[:4].copy()
     far[2, 0] = 1e4
     with (
-        pytest.warns(sx.RangeWarning, match="1 of 4 rows lies outside"),
+        pytest.warns(sx.RangeWarning, match="1 of 4 rows lies far outside"),
         pytest.warns(sx.RangeWarning, match="at row 2 of x is beyond .* given as infinite"),
     ):
         mean, std = fitted.predict(far, return_std=True)
@@ -138,7 +138,7 @@ def test_rows_outside_the_training_data_are_said_with_their_columns():
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     fitted = ScaleMixRegressor(**QUICK | {"max_steps": 20}).fit(frame, X[:, 0])
     far = frame.assign(b=frame["b"] + 100)
-    with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie outside .*'b' by up to"):
+    with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie far outside .*'b' by up to"):
         fitted.predict(far)
     assert (fitted.outside(far).by_row > 5).all()
     # None of its own, and none after a round trip.

@@ -174,7 +174,9 @@ class ScaleMixEstimator(BaseEstimator):
         -------
         scalemix.data.ranges.Outside
             `by_row` is one number for each row: zero inside, else by how much it is outside; one or
-            more for a row with a word that training did not have, which is in `unknown`.
+            more for a row with a word that training did not have, which is in `unknown`. `is_far`
+            says which rows are far outside, above 0.5; these are the ones that a `RangeWarning`
+            counts.
 
         Examples
         --------
