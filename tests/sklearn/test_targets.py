@@ -1,6 +1,7 @@
 """Kinds of targets, rows without one, and weights of classes."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas
@@ -62,8 +63,7 @@ def test_a_row_that_overflows_takes_no_answer_from_others(kind, monkeypatch):
     near = [0, 1, 3]
     # Blocks of other sizes round differently.
     np.testing.assert_allclose(mean[near], fitted.predict(X[near]), rtol=1e-5)
-    with pytest.warns(sx.RangeWarning):
-        lower, upper = fitted.predict_interval(far)
+    lower, upper = fitted.predict_interval(far)
     expected = fitted.predict_interval(X[near])
     np.testing.assert_allclose((lower[near], upper[near]), expected, rtol=1e-4)
     assert lower[2] <= upper[2]
@@ -143,6 +143,33 @@ def test_rows_outside_the_training_data_are_said_with_their_columns():
     assert (fitted.outside(far).by_row > 5).all()
     # None of its own, and none after a round trip.
     pickle.loads(pickle.dumps(fitted)).predict(frame)
+
+
+def test_what_is_odd_about_rows_is_said_once_for_each_fit_and_set_of_rows():
+    frame = pandas.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")})
+    estimator = ScaleMixRegressor(target="positive", **QUICK)
+    fitted = estimator.fit(frame, TARGETS["positive"])
+    far = frame.iloc[:8].assign(a=1e4)
+    far.loc[3, "b"] = None
+
+    def said(rows, model=fitted):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(rows)
+            model.predict_dist(rows).std  # noqa: B018
+            model.predict_interval(rows.iloc[:2])
+        return [str(warning.message).partition(":")[0] for warning in caught]
+
+    once = said(far)
+    # The same of other rows is another remark.
+    assert len(once) == len(set(once)) == 4
+    assert {line[:8] for line in once} == {"8 of 8 r", "2 of 2 r", "The mean", "Training"}
+    assert said(far) == []
+    assert len(said(far.assign(a=1.1e4))) == 4
+    # Another process, and another fit, know nothing of it.
+    assert said(far, pickle.loads(pickle.dumps(fitted))) == once
+    estimator.fit(frame, TARGETS["positive"])
+    assert len(said(far)) == 4
 
 
 def test_a_gap_in_a_list_of_words_is_no_word():

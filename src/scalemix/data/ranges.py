@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalemix._text import counted, listing
-from scalemix._warnings import warn
+from scalemix._warnings import Said
 from scalemix.data.values import is_finite
 
 # Rows are spoken of if they are outside by more than this. Somewhat beyond the range of a few dozen
@@ -30,6 +30,8 @@ UNKNOWN = 1.0
 
 class RangeWarning(UserWarning):
     """Rows lie outside what a model was fitted to, so that their predictions are extrapolations.
+
+    A fitted estimator says it once for each set of rows, however often it is asked about them.
 
     Examples
     --------
@@ -187,10 +189,12 @@ def find_ranges(x: np.ndarray, names: Sequence[str]) -> Ranges:
     )
 
 
-def warn_outside(outside: Outside) -> None:
-    """Warn of rows that lie far outside."""
-    if said := outside.in_words():
-        warn(said, RangeWarning)
+def warn_outside(
+    outside: Outside, said: Said | None = None, rows: np.ndarray | None = None
+) -> None:
+    """Warn of rows that lie far outside, unless that was `said` of them."""
+    if words := outside.in_words():
+        (said or Said()).warn(words, RangeWarning, rows)
 
 
 def _distance(away: np.ndarray, precision: np.ndarray) -> np.ndarray:

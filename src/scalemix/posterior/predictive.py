@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
-from scalemix._warnings import warn
+from scalemix._warnings import Said
 from scalemix.data.checks import check_targets, targets_as_seen
 from scalemix.data.ranges import RangeWarning
 from scalemix.data.rows import Inputs, num_rows
@@ -100,7 +100,8 @@ class Predictive:
         types = [part.dtype for part in jax.tree.leaves(x)]
         floats = [kind for kind in types if jnp.issubdtype(kind, jnp.floating)]
         self._float = floats[0] if floats else np.float32
-        self._has_said_lost = False
+        # An estimator remembers what it said of the same rows before.
+        self._warn: Callable[[str, type[Warning]], None] = Said().warn
 
     def __len__(self) -> int:
         return num_rows(self._x)
@@ -160,7 +161,7 @@ class Predictive:
         # Targets may have an infinite variance; their means, and the spread of these, have none.
         is_far = any_by_row(np.isinf(mean) | np.isinf(between))
         if is_far.any():
-            warn(too_far("mean, or its spread,", is_far, "infinite"), RangeWarning)
+            self._warn(too_far("mean, or its spread,", is_far, "infinite"), RangeWarning)
         return mean, between, within
 
     @property
@@ -433,9 +434,7 @@ class Predictive:
         if not all(np.issubdtype(value.dtype, np.floating) for value in values):
             # A class that is drawn has no way to say that it is none.
             refuse_lost(lost)
-        if not self._has_said_lost:
-            self._has_said_lost = True
-            warn(too_far("network's output", lost, "NaN"), RangeWarning)
+        self._warn(too_far("network's output", lost, "NaN"), RangeWarning)
         for value in values:
             value[lost] = np.nan
         return values
