@@ -63,7 +63,7 @@ def predict(
         typer.Option(
             metavar="NUMBER",
             help="Add the probability of a target above this number, which is written as the "
-            "target is. May be repeated.",
+            "target is. Of several targets, price=300 is for one. May be repeated.",
         ),
     ] = None,
     conformal: Annotated[

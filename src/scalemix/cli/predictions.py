@@ -9,10 +9,10 @@ import numpy as np
 from scalemix._text import shortened
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import TableModel, as_input_errors
+from scalemix.cli.thresholds import read_thresholds
 from scalemix.cli.writing import Cells
 from scalemix.data.ranges import RangeWarning
 from scalemix.tables import InputError, Table
-from scalemix.tables.number_formats import read_number
 
 if TYPE_CHECKING:
     from scalemix.posterior.conformal import Conformal
@@ -67,33 +67,6 @@ def read_levels(said: Sequence[str]) -> tuple[float, ...]:
         ) from None
 
 
-def read_thresholds(
-    said: Sequence[str], fitted: TableModel, decimal: str | None
-) -> tuple[float, ...]:
-    """What targets may be above: numbers that are written as the target is, one at a time.
-
-    A `decimal` mark that was said for the table holds for them, too.
-    """
-    known, target = fitted.text, fitted.columns.target
-    marks = {decimal or known.decimals.get(name, known.decimal) for name in target.names}
-    units = target.units or ("",)
-    unit = units[0] if len(set(units)) == 1 else ""
-    thresholds = []
-    for one in said:
-        # Of several targets all have to agree on what it means.
-        values = {read_number(one, mark, unit) for mark in marks}
-        value = values.pop() if len(values) == 1 else None
-        if value is None or not np.isfinite(value):
-            of = f" in {unit}" if unit else ""
-            raise InputError(
-                f"--above takes a number of {target.name!r}{of}; got {one!r}. Write it with a "
-                f"decimal point and nothing between thousands, as in --above 1200.5, and several "
-                f"one by one, as in --above 3 --above 5."
-            )
-        thresholds.append(value)
-    return tuple(dict.fromkeys(thresholds))
-
-
 def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: Terminal) -> Cells:
     """The predictions of a table, with remarks on what is odd about its rows."""
     probability, conformal = asked.probability, asked.conformal
@@ -137,14 +110,15 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
         measures |= {
             f"q{q:.15g}": values for q, values in zip(asked.quantiles, quantiles, strict=True)
         }
-    above = _above(predictive, read_thresholds(asked.above, fitted, asked.decimal))
+    thresholds = read_thresholds(asked.above, fitted, asked.decimal)
+    above = _above(predictive, tuple(dict.fromkeys(t for of in thresholds.values() for t in of)))
     cells: Cells = {}
     for i, of in enumerate(target.names):
         # Of one target no name is needed, but for the probability, which says what is above what.
         place = (slice(None), i) if target.several else slice(None)
         end = f"({of})" if target.several else ""
         cells |= {f"{name}{end}": values[place].tolist() for name, values in measures.items()}
-        cells |= {f"p({of}>{t:.15g})": values[place].tolist() for t, values in above.items()}
+        cells |= {f"p({of}>{t:.15g})": above[t][place].tolist() for t in thresholds[of]}
     return cells | far
 
 

@@ -336,20 +336,37 @@ def read_number(said: str, decimal: str | None, unit: str) -> float | None:
     """A number by itself, as it would stand in a column with this decimal mark and unit.
 
     `None` if it has another unit, is no number, or may be several: where no comma stands before
-    decimals, 3,5 may be 3 and 5, and where no mark is known, so may 1,200.
+    decimals, 3,5 may be 3 and 5, and where no mark is known, 1,200 and 1.200 may be either.
     """
-    said = said.strip()
-    parts = split(said)
-    if parts is not None:
-        sign, said = parts
-        if sign != unit:
-            return None
+    bare = _without_unit(said, unit)
+    if bare is None:
+        return None
+    said = bare
     if is_open(said):
-        marks = [decimal or POINT] if decimal or COMMA not in said else []
+        marks = [] if decimal is None else [decimal]
     else:
         marks = [COMMA, POINT] if decimal == COMMA else [POINT]
     of = next((mark for mark in marks if PATTERNS[mark].fullmatch(said)), None)
     return None if of is None else float(str(_plain(said, of)))
+
+
+def both_ways(said: str, unit: str) -> tuple[float, float] | None:
+    """The smaller and the larger number that one may be by itself, if it may be two."""
+    said = _without_unit(said, unit) or ""
+    if not is_open(said):
+        return None
+    ways = [float(str(_plain(said, mark))) for mark in (POINT, COMMA)]
+    return min(ways, key=abs), max(ways, key=abs)
+
+
+def _without_unit(said: str, unit: str) -> str | None:
+    """A number by itself without the sign of its unit; `None` if it has another."""
+    said = said.strip()
+    parts = split(said)
+    if parts is None:
+        return said
+    sign, said = parts
+    return said if sign == unit else None
 
 
 def _is_python(cell: str) -> bool:
