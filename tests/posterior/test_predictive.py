@@ -388,21 +388,6 @@ def test_rows_too_far_to_tell_are_refused(gaussian):
     assert np.isfinite(gaussian.predict(x).std).all()
 
 
-def test_outputs_that_are_lost_are_refused():
-    raw = fitted(sx.likelihoods.Gaussian(), Y, standardize=False)
-    x = X.copy()
-    x[3, 1] = 1e30
-    predictive = raw.predict(x, num_draws=DRAWS)
-    for ask in (lambda: predictive.mean, lambda: predictive.log_prob(Y)):
-        with pytest.raises(ValueError, match="The network's output at row 3 of x is beyond"):
-            ask()
-    counts = fitted(sx.likelihoods.Poisson(), RNG.poisson(np.exp(0.5 + X[:, 0])))
-    x = X.copy()
-    x[2, 0] = 1e3
-    with pytest.raises(ValueError, match="The mean at row 2 of x is beyond"):
-        _ = counts.predict(x, num_draws=DRAWS).std
-
-
 def test_targets_that_cannot_be_used_are_refused(gaussian):
     labels = fitted(sx.likelihoods.Bernoulli(), (X[:, 0] > 0).astype(int)).predict(X)
     predictive = gaussian.predict(X, num_draws=DRAWS)
@@ -515,3 +500,60 @@ def test_a_row_whose_output_overflows_is_not_a_number(likelihood):
         with pytest.raises(ValueError, match="network's output at row 1 of x"):
             predictive.sample(KEY)
         assert Conformal(np.array([0.9])).sets(predictive, 0.5)[1].all()
+
+
+@pytest.mark.parametrize(
+    "likelihood", [sx.likelihoods.NegativeBinomial(0.5), sx.likelihoods.Poisson()]
+)
+@pytest.mark.parametrize("log_mean", [-3.0, 1.5, 6.0])
+def test_quantiles_of_counts_are_the_first_whole_numbers_that_reach_the_level(likelihood, log_mean):
+    arrays, fixed = eqx.partition(likelihood, eqx.is_array)
+    all_arrays = jax.tree.map(lambda leaf: jnp.stack([leaf] * 5), arrays)
+    draws = statistics.DrawnLikelihoods(all_arrays, fixed)
+    outputs = jnp.float32(log_mean + np.linspace(-0.5, 0.5, 5))[:, None]
+    tails = jnp.float32([0.4, 0.05, 1e-3, 1e-6, 1e-30])
+    lower, upper = jax.jit(lambda: statistics.ends(draws, outputs, tails, tails))()
+    cdf = jax.jit(jax.vmap(lambda y: statistics.cdf(draws, outputs, y)[0]))
+    sf = jax.jit(jax.vmap(lambda y: statistics.sf(draws, outputs, y)[0]))
+    np.testing.assert_array_equal(lower, np.floor(lower))
+    assert (cdf(lower) >= tails).all()
+    assert ((cdf(lower - 1) < tails) | (lower == 0)).all()
+    assert (sf(upper) <= tails).all()
+    assert (sf(upper - 1) > tails).all()
+
+
+def test_a_quantile_of_counts_takes_few_evaluations(monkeypatch):
+    """Each is one of all draws, and takes long."""
+    likelihood = sx.likelihoods.NegativeBinomial(0.5)
+    evaluated, cdf = [], sx.likelihoods.NegativeBinomial.cdf
+
+    def counting(self, output, y):
+        jax.debug.callback(lambda y: evaluated.append(float(y)), y)
+        return cdf(self, output, y)
+
+    monkeypatch.setattr(sx.likelihoods.NegativeBinomial, "cdf", counting)
+    arrays, fixed = eqx.partition(likelihood, eqx.is_array)
+    draws = statistics.DrawnLikelihoods(jax.tree.map(lambda leaf: leaf[None], arrays), fixed)
+    lower, _ = statistics.ends(draws, jnp.array([[5.0]]), jnp.array([0.05]), jnp.zeros(0))
+    jax.effects_barrier()
+    assert lower == st.nbinom(4, 4 / (4 + np.exp(5))).ppf(0.05)
+    # Half a dozen are as many as a bisection of so many whole numbers takes.
+    assert 0 < len(evaluated) <= 8
+
+
+def test_rows_that_fill_a_block_are_like_those_that_there_are(gaussian, monkeypatch):
+    """The level of a quantile at a row of zeros is zero, which a search would never reach."""
+    seen, summarise = [], streaming._summarise
+
+    def spy(statistic, draws, outputs, *by_row, mesh):
+        seen.append((outputs, *by_row))
+        return summarise(statistic, draws, outputs, *by_row, mesh=mesh)
+
+    monkeypatch.setattr(streaming, "_summarise", spy)
+    gaussian.predict(X[:5], num_draws=3).interval(0.9)
+    ((outputs, *tails),) = seen
+    assert outputs.shape[1] == streaming.LEAST_ROWS
+    np.testing.assert_array_equal(outputs[:, 5:], outputs[:, 4:5].repeat(59, axis=1))
+    for each in tails:
+        np.testing.assert_array_equal(each, np.full_like(each, each[0]))
+    assert len(gaussian.predict(X[:0]).mean) == 0

@@ -64,10 +64,7 @@ def stream(
         fill = block - min(block, total - start)
         # All blocks have one shape: the last is filled up and cut again.
         inputs, *beside = jax.tree.map(
-            lambda a, rows=rows, fill=fill: np.concatenate(
-                [a[rows], np.zeros((fill, *a.shape[1:]), a.dtype)]
-            ),
-            (x, *by_row),
+            lambda a, rows=rows, fill=fill: _filled(a[rows], fill), (x, *by_row)
         )
         if mesh is not None:
             inputs = put(mesh, inputs, PartitionSpec(DATA))
@@ -79,6 +76,16 @@ def stream(
         results.append([_widen(value[: block - fill]) for value in values])
     values = tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
     return values, np.concatenate(all_lost)
+
+
+def _filled(rows: np.ndarray, num: int) -> np.ndarray:
+    """The rows, and so many more like the last.
+
+    A search takes as long as that of the row for which it takes longest. So these are like a row
+    that there is: a quantile of the level zero, for example, would be looked for without end.
+    """
+    more = rows[-1:] if len(rows) else np.zeros((1, *rows.shape[1:]), rows.dtype)
+    return np.concatenate([rows, np.repeat(more, num, axis=0)])
 
 
 def devices_for(num_rows: int) -> Mesh | None:
