@@ -1,10 +1,15 @@
 """Warnings that name the line of the user's code that led to them."""
 
+import hashlib
 import sys
 import warnings
 from itertools import count
 
+import numpy as np
+
 PACKAGE = __name__.partition(".")[0]
+# How many remarks are remembered: enough for a program that goes through a few sets of rows.
+MOST_REMEMBERED = 256
 
 
 def warn(message: str, category: type[Warning]) -> None:
@@ -18,3 +23,22 @@ def warn(message: str, category: type[Warning]) -> None:
             warnings.warn(message, category, stacklevel=level)
             return
         frame = frame.f_back
+
+
+class Said:
+    """What was said of which rows, so that it is not said again at every question about them."""
+
+    def __init__(self) -> None:
+        self._digests: dict[bytes, None] = {}
+
+    def warn(self, message: str, category: type[Warning], rows: np.ndarray | None = None) -> None:
+        """Warn, unless the same was said of the same rows."""
+        digest = hashlib.blake2b(message.encode())
+        if rows is not None:
+            digest.update(np.ascontiguousarray(rows).data)
+        if digest.digest() in self._digests:
+            return
+        while len(self._digests) >= MOST_REMEMBERED:
+            del self._digests[next(iter(self._digests))]
+        self._digests[digest.digest()] = None
+        warn(message, category)

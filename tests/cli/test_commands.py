@@ -145,7 +145,7 @@ def test_rows_outside_the_training_data_are_said(regression, tmp_path):
     new = tmp_path / "new.csv"
     new.write_text("size,town,sold,new\n50,Ulm,2024-01-05,true\n0,Ulm,2024-01-05,true\n")
     ran = run("predict", regression.model, new)
-    assert "1 of 2 rows lies outside the training data" in ran.err
+    assert "1 of 2 rows lies far outside the training data" in ran.err
     assert "'size' by up to" in ran.err
     far, near = (float(row["outside"]) for row in csv.DictReader(ran.out.splitlines()))
     assert far > 5
@@ -192,7 +192,7 @@ def test_unknown_categories_are_said_aloud(regression, tmp_path):
     new.write_text("size,town,sold,new\n1,Paris,2024-01-01,true\n", encoding="utf-8")
     ran = run("predict", regression.model, new)
     assert ran.code == 0
-    assert "1 of 1 row lies outside" in ran.err
+    assert "1 of 1 row lies far outside" in ran.err
     assert "'town' has the unknown 'Paris' (1 row)" in ran.err
     (row,) = csv.DictReader(ran.out.splitlines())
     assert float(row["outside"]) >= 1

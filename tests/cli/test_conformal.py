@@ -1,6 +1,7 @@
 """`fit --calibration` and `predict --conformal`."""
 
 import csv
+import re
 
 import pytest
 
@@ -53,6 +54,15 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
     assert refused.code == 2
     assert "pruning dropped the calibration" in refused.err
     assert "fit with" not in refused.err
+    what = "conformal intervals" if target == "price" else "conformal sets"
+    for model, says in (
+        (fit.model, "calibrated by 32 rows that were kept apart"),
+        (small, "none: pruning dropped the calibration"),
+    ):
+        assert run("report", model, "-o", tmp_path / "r.html").code == 0
+        page = re.sub(r"<[^>]*>|\s", " ", (tmp_path / "r.html").read_text("utf-8"))
+        assert "40 trained on, 8 held out, 32 to calibrate" in page
+        assert f"{what} {says}" in " ".join(page.split())
 
 
 def test_rows_must_be_left_to_train_on(tmp_path):

@@ -10,11 +10,11 @@ from typer.testing import CliRunner
 
 from scalemix.cli.app import app
 from scalemix.cli.models import read_model
-from scalemix.cli.predictions import read_thresholds
+from scalemix.cli.thresholds import read_thresholds
 from scalemix.tables import InputError, TextFormat, read_table
 from scalemix.tables.number_formats import read_number
 from scalemix.tables.targets import Target
-from tests.cli.conftest import run, write_table
+from tests.cli.conftest import SMALL, run, write_table
 
 pytestmark = pytest.mark.usefixtures("few_rows")
 
@@ -65,7 +65,12 @@ def test_what_is_no_level_and_no_number_is_said(regression, options, says):
     ("said", "decimal", "unit", "value"),
     [
         ("-1", None, "", -1),
-        ("1.234", None, "", 1.234),
+        ("1.234", None, "", None),
+        ("300.000", None, "", None),
+        ("300.000", ",", "", 300_000),
+        ("300.000", ".", "", 300),
+        ("0.125", None, "", 0.125),
+        ("1.2340", None, "", 1.234),
         ("1e3", None, "", 1000),
         ("1,200.50", None, "", 1200.5),
         ("1,200", None, "", None),
@@ -90,12 +95,42 @@ def test_thresholds_have_the_decimals_and_the_unit_of_the_target():
     target = Target(("y", "z"), None, "numbers", units=("%", "%"))
     columns = SimpleNamespace(target=target)
     fitted: Any = SimpleNamespace(columns=columns, text=TextFormat(decimals={"y": ",", "z": ","}))
-    assert read_thresholds(["50%", "3,5", "50"], fitted, None) == (50, 3.5)
+    assert read_thresholds(["50%", "3,5", "50"], fitted, None) == {"y": (50, 3.5), "z": (50, 3.5)}
     fitted.text = TextFormat(decimals={"y": ",", "z": "."})
     for said in ("3,5", "1e999", "$5"):
-        with pytest.raises(InputError, match="--above takes a number of 'y, z' in %; got"):
+        with pytest.raises(InputError, match="--above takes a number of 'y', 'z' in %; got"):
             read_thresholds([said], fitted, None)
-    assert read_thresholds(["3,5"], fitted, ",") == (3.5,)
+    assert read_thresholds(["3,5"], fitted, ",") == {"y": (3.5,), "z": (3.5,)}
+
+
+def test_a_threshold_may_be_for_one_target_in_its_own_decimals_and_unit():
+    target = Target(("y", "y=z"), None, "numbers", units=("€", ""))
+    columns = SimpleNamespace(target=target)
+    fitted: Any = SimpleNamespace(columns=columns, text=TextFormat(decimals={"y": ",", "y=z": "."}))
+    said = ["y=300.000", "y=3,5 €", "y=z=300.000", "7"]
+    assert read_thresholds(said, fitted, None) == {"y": (300_000, 3.5, 7), "y=z": (300, 7)}
+    with pytest.raises(InputError, match=r"--above x=3: there is no target 'x'. .* 'y', 'y=z'"):
+        read_thresholds(["x=3"], fitted, None)
+
+
+def test_a_threshold_that_may_be_two_numbers_is_refused():
+    target = Target(("y",), None, "numbers")
+    fitted: Any = SimpleNamespace(columns=SimpleNamespace(target=target), text=TextFormat())
+    says = "--above 300.000 may be 300 or 300000, .*Write --above 300000 for the larger"
+    with pytest.raises(InputError, match=says):
+        read_thresholds(["300.000"], fitted, None)
+    assert read_thresholds(["300.000"], fitted, ",") == {"y": (300_000,)}
+
+
+def test_a_threshold_is_read_as_the_table_is_written(tmp_path):
+    """Whole prices tell nothing of decimals; the column beside them does."""
+    data, model = tmp_path / "d.csv", tmp_path / "m"
+    rows = [f"{i % 10},5;{100_000 + 9_000 * i}" for i in range(40)]
+    data.write_text("\n".join(["a;price", *rows]) + "\n", encoding="utf-8")
+    assert run("fit", data, "-t", "price", "-o", model, *SMALL).code == 0
+    ran = run("predict", model, data, "--above", "300.000")
+    assert ran.code == 0, ran.err
+    assert "p(price>300000)" in ran.out.splitlines()[0]
 
 
 @pytest.mark.parametrize("option", ["--quantile", "--above"])

@@ -88,6 +88,10 @@ def test_all_commands_take_several_targets(both, tmp_path):
     assert (ran.code, (tmp_path / "r.html").exists()) == (0, True), ran.err
     plain = run("predict", model, data, "--json", "--above", "0").json["predictions"]
     assert np.corrcoef(plain["p(x2>0)"], plain["prediction(x2)"])[0, 1] > 0.5
+    options = ["--above", "x2=0", "--above", "x1=3"]
+    one_each = run("predict", model, data, "--json", *options).json["predictions"]
+    assert {name for name in one_each if name.startswith("p(")} == {"p(x1>3)", "p(x2>0)"}
+    assert one_each["p(x2>0)"] == plain["p(x2>0)"]
     sure = run("predict", model, data, "--json", "--conformal").json["predictions"]
     assert sure["prediction(x2)"] == plain["prediction(x2)"]
     assert sure["lower(x1)"] != plain["lower(x1)"]

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 
+from scalemix.cli.models import read_model
 from tests.cli.conftest import SMALL, run
 
 pytestmark = pytest.mark.usefixtures("few_rows")
@@ -64,3 +65,46 @@ def test_another_kind_is_suggested_and_cells_of_another_are_named(tmp_path):
     assert "is not a whole number from zero" in ran.err
     ran = run("fit", data, "-t", "y", "--target-kind", "count", "--task", "classification")
     assert "--target-kind count is about numbers" in ran.err
+
+
+def test_a_row_that_overflows_takes_no_answer_from_others(tmp_path):
+    data, model = write(tmp_path / "d.csv", TARGETS["time"]), tmp_path / "m"
+    fit = ["fit", data, "-t", "y", "-o", model, "--target-kind", "time", *SMALL, "--steps", "200"]
+    assert run(*fit).code == 0
+    few, all_ = tmp_path / "few.csv", tmp_path / "all.csv"
+    few.write_text("a\n0.5\n1.5\n", encoding="utf-8")
+    all_.write_text("a\n0.5\n50000\n-50000\n1.5\n", encoding="utf-8")
+    alone = list(csv.DictReader(run("predict", model, few).out.splitlines()))
+    ran = run("predict", model, all_, "--quantile", "0.5")
+    assert ran.code == 0, ran.err
+    assert "RangeWarning" not in ran.err
+    rows = list(csv.DictReader(ran.out.splitlines()))
+    far = [row["prediction"] == "inf" for row in rows]
+    # The network grows to one side or the other.
+    assert far in ([False, True, False, False], [False, False, True, False])
+    line = far.index(True) + 2
+    assert f"line {line}: so far from the training data that the prediction overflows" in ran.err
+    for row, expected in zip([rows[0], rows[3]], alone, strict=True):
+        assert {name: row[name] for name in expected} == expected
+    told = run("predict", model, all_, "--json").json["predictions"]
+    assert told["prediction"][far.index(True)] is None
+    # No figure means anything with such a row.
+    all_.write_text("a,y\n0.5,1\n50000,1\n-50000,1\n1.5,2\n", encoding="utf-8")
+    refused = run("evaluate", model, all_)
+    assert refused.code == 2
+    assert f"all.csv, line {line}: so far from the training data" in refused.err
+
+
+def test_a_held_out_row_that_overflows_costs_the_figures_and_not_the_fit(tmp_path):
+    data, model = write(tmp_path / "d.csv", TARGETS["time"]), tmp_path / "m"
+    fit = ["fit", data, "-t", "y", "-o", model, "--target-kind", "time", *SMALL, "--steps", "200"]
+    assert run(*fit).code == 0
+    held = read_model(model).source.held_out()[:2]
+    lines = data.read_text(encoding="utf-8").splitlines()
+    for row, far in zip(held, (50000, -50000), strict=True):
+        lines[row + 1] = f"{far},{lines[row + 1].split(',')[1]}"
+    data.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    ran = run(*fit)
+    assert ran.code == 0, ran.err
+    assert "overflows, so that there are no figures" in ran.err
+    assert read_model(model).figures == {}

@@ -1,6 +1,7 @@
 """Rows outside the training data, by column and together."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_a_column_is_outside_by_so_many_of_its_ranges():
     outside = RANGES.outside(far)
     np.testing.assert_allclose(outside.beyond[[0, 1], [2, 0]], [2.0, -0.6])
     said = outside.in_words()
-    assert said.startswith("2 of 2 rows lie outside the training data, where predictions are")
+    assert said.startswith("2 of 2 rows lie far outside the training data (outside > 0.5), where")
     assert "'c' by up to 2 times its range (1 row), 'a' by up to 0.6 times" in said
     assert (outside.by_row >= [2.0, 0.6]).all()
     # A hair beyond is not worth a word, and is in the numbers.
@@ -38,6 +39,21 @@ def test_a_column_is_outside_by_so_many_of_its_ranges():
     near = RANGES.outside(near)
     assert near.in_words() is None
     assert 0 < near.by_row[0] < 0.1
+
+
+def test_the_remark_counts_the_rows_whose_number_is_above_the_one_it_names():
+    rows = np.repeat(X[:1], 60, axis=0)
+    # Further and further out: in one column, in two that go together, and in an unknown word.
+    rows[:20, 2] = X[:, 2].max() + np.linspace(0.01, 1.5, 20) * np.ptp(X[:, 2])
+    rows[20:40, 0] += np.linspace(0, 8, 20)
+    unknown = [UnknownWords("town", ("Oslo",), np.arange(60) >= 55)]
+    outside = RANGES.outside(rows, unknown)
+    num, named = re.match(
+        r"(\d+) of 60 rows lie far outside .*\(outside > ([\d.]+)\)", outside.in_words()
+    ).groups()
+    assert int(num) == (outside.by_row > float(named)).sum() == outside.is_far.sum()
+    # Some lie outside and not far.
+    assert 25 < int(num) < (outside.by_row > 0).sum() - 5
 
 
 def test_columns_that_go_together_are_outside_together():
@@ -78,7 +94,7 @@ def test_words_that_training_had_not_lie_outside():
     outside = RANGES.outside(X[:4], unknown)
     np.testing.assert_array_equal(outside.by_row, [1, 0, 0, 1])
     said = outside.in_words()
-    assert said.startswith("2 of 4 rows lie outside the training data")
+    assert said.startswith("2 of 4 rows lie far outside the training data")
     assert said.endswith(": 'town' has the unknown 'Oslo', 'Rom' (2 rows).")
     # Numbers may be farther out.
     assert (RANGES.outside(1e3 * X[:4], unknown).by_row > 1).all()

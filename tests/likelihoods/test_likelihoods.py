@@ -321,6 +321,37 @@ def test_student_t_of_very_many_degrees_of_freedom_is_gaussian():
     assert 0.9 < float(samples.std()) < 1.1
 
 
+@pytest.mark.parametrize("dof", [3.0, 41, 199, 201, 999, 30_000, 1e6, 1e10])
+def test_student_t_keeps_its_digits_whatever_the_degrees_of_freedom(dof):
+    error = np.concatenate([[0.0], np.logspace(-3, 0.9, 30)]).astype(np.float32)
+    error = np.concatenate([error, -error])
+    zero, eps = jnp.zeros((), jnp.float32), np.finfo(np.float32).eps
+    # Degrees of freedom that vary from draw to draw are arrays.
+    for given in (dof, jnp.float32(dof)):
+        likelihood = lk.StudentT(given, 1.0, floor=0.0)
+        for ours, twin in ((likelihood.cdf, st.t(dof).cdf), (likelihood.sf, st.t(dof).sf)):
+            shares = jax.jit(jax.vmap(lambda e, ours=ours: ours(zero, e)))(error)
+            # A number so far out has a tail that goes with the square of it.
+            close = 16 * eps * (1 + error.astype(np.float64) ** 2)
+            expected = twin(error.astype(np.float64))
+            assert (np.abs(shares / expected - 1) < close).all()
+    slopes = jax.vmap(jax.grad(lambda e: likelihood.cdf(zero, e)))(jnp.array([-3.0, 0.5, 3.0]))
+    np.testing.assert_allclose(slopes, st.t(dof).pdf([-3.0, 0.5, 3.0]), rtol=1e-4)
+
+
+def test_quantiles_of_large_counts_are_scipys():
+    """In single precision: half a count is less than a hundredth of a deviation."""
+    tails = jnp.float32([0.4, 0.05, 1e-3])
+    for mean in (1e4, 1e5, 1e6):
+        output = jnp.float32(np.log(mean))
+        # What the output says in single precision is not quite the mean.
+        exact = st.poisson(np.exp(np.float64(output)))
+        lower, upper = ends_of(lk.Poisson(), output, tails)
+        tolerance = 0.01 * np.sqrt(mean)
+        np.testing.assert_allclose(lower, exact.ppf(np.float64(tails)), atol=tolerance)
+        np.testing.assert_allclose(upper, exact.isf(np.float64(tails)), atol=tolerance)
+
+
 @pytest.mark.parametrize("name", ["Gaussian", "StudentT", "Poisson", "NegativeBinomial", "Weibull"])
 def test_what_lies_far_above_keeps_its_digits(name):
     """In single precision, where one minus the cdf is nothing."""

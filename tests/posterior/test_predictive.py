@@ -9,9 +9,10 @@ import scipy.stats as st
 from jax.flatten_util import ravel_pytree
 
 import scalemix as sx
-from scalemix.data.scaling import Scaling
+from scalemix.data.scaling import UNSCALED, Scaling
 from scalemix.networks import MLP
 from scalemix.posterior import statistics, streaming
+from scalemix.posterior.conformal import Conformal, calibrate
 from scalemix.posterior.networks import Ensemble, OneNetwork, SampledNetworks
 from scalemix.posterior.posterior import History
 
@@ -387,21 +388,6 @@ def test_rows_too_far_to_tell_are_refused(gaussian):
     assert np.isfinite(gaussian.predict(x).std).all()
 
 
-def test_outputs_that_are_lost_are_refused():
-    raw = fitted(sx.likelihoods.Gaussian(), Y, standardize=False)
-    x = X.copy()
-    x[3, 1] = 1e30
-    predictive = raw.predict(x, num_draws=DRAWS)
-    for ask in (lambda: predictive.mean, lambda: predictive.log_prob(Y)):
-        with pytest.raises(ValueError, match="The network's output at row 3 of x is beyond"):
-            ask()
-    counts = fitted(sx.likelihoods.Poisson(), RNG.poisson(np.exp(0.5 + X[:, 0])))
-    x = X.copy()
-    x[2, 0] = 1e3
-    with pytest.raises(ValueError, match="The mean at row 2 of x is beyond"):
-        _ = counts.predict(x, num_draws=DRAWS).std
-
-
 def test_targets_that_cannot_be_used_are_refused(gaussian):
     labels = fitted(sx.likelihoods.Bernoulli(), (X[:, 0] > 0).astype(int)).predict(X)
     predictive = gaussian.predict(X, num_draws=DRAWS)
@@ -424,3 +410,150 @@ def test_predictions_are_of_the_inputs_as_they_were(gaussian):
 
 def test_no_rows_give_no_predictions(gaussian):
     assert gaussian.predict(X[:0]).mean.shape == (0,)
+
+
+def slopes_posterior(likelihood, slopes):
+    """An ensemble of networks whose outputs are a slope times the input."""
+    shape = (likelihood.num_outputs, 1)
+
+    def model_of(slope):
+        network = eqx.nn.Linear(1, likelihood.num_outputs, use_bias=False, key=KEY)
+        network = eqx.tree_at(lambda n: n.weight, network, jnp.full(shape, slope).at[1:].set(0.0))
+        return sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), likelihood)
+
+    members = [OneNetwork(model_of(slope)) for slope in slopes]
+    stacked = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *members
+    )
+    history = History(np.zeros((len(slopes), 1)), np.zeros((len(slopes), 0)), {})
+    return sx.Posterior(Ensemble(stacked, len(slopes)), UNSCALED, history, KEY)
+
+
+ASKED = {
+    "mean": lambda p: p.mean,
+    "std": lambda p: p.std,
+    "epistemic": lambda p: p.epistemic,
+    "aleatoric": lambda p: p.aleatoric,
+    "interval": lambda p: np.stack(p.interval(0.9), axis=1),
+    "quantiles": lambda p: p.quantile([0.1, 0.5]).T,
+    "exceedance": lambda p: p.exceedance(1.0),
+    "log_prob": lambda p: p.log_prob(np.full(len(p), 3.0)),
+}
+
+
+@pytest.mark.parametrize(
+    "likelihood",
+    [
+        sx.likelihoods.LogNormal(0.5),
+        sx.likelihoods.Gamma(0.5),
+        sx.likelihoods.Weibull(0.5),
+        sx.likelihoods.NegativeBinomial(0.5),
+        sx.likelihoods.Poisson(),
+    ],
+    ids=lambda likelihood: likelihood.title,
+)
+def test_a_row_that_overflows_takes_no_answer_from_others(likelihood):
+    """The mean of the third is more than any number in single precision, that of the second not."""
+    posterior = slopes_posterior(likelihood, [1.0, 1.1])
+    near, far = (
+        np.array([[0.5], [2.0], [-1.0]], np.float32),
+        np.float32([[0.5], [2.0], [300.0], [-1.0]]),
+    )
+    alone, together = posterior.predict(near), posterior.predict(far)
+    with pytest.warns(sx.RangeWarning, match=r"mean, or its spread, at row 2 of x .* infinite"):
+        assert together.too_far.tolist() == [False, False, True, False]
+    for name, ask in ASKED.items():
+        answer = ask(together)
+        np.testing.assert_allclose(
+            np.delete(answer, 2, axis=0), ask(alone), rtol=1e-5, err_msg=name
+        )
+        if name in ("mean", "std", "epistemic", "aleatoric"):
+            assert answer[2] == np.inf
+    assert together.exceedance(1.0)[2] == 1
+
+
+def test_quantiles_are_right_where_one_draw_makes_the_mean_infinite():
+    posterior = slopes_posterior(sx.likelihoods.LogNormal(0.5), [1.0, 1.0, 1.0, 20.0])
+    predictive = posterior.predict(np.float32([[10.0]]))
+    with pytest.warns(sx.RangeWarning, match="at row 0 of x"):
+        assert predictive.mean[0] == np.inf
+    # A third of what three networks out of four say lies below this level.
+    expected = st.lognorm(0.5, scale=np.exp(10)).ppf(1 / 3)
+    np.testing.assert_allclose(predictive.quantile(0.25), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("likelihood", [sx.likelihoods.Gaussian(), sx.likelihoods.Categorical(3)])
+def test_a_row_whose_output_overflows_is_not_a_number(likelihood):
+    predictive = slopes_posterior(likelihood, [1.0, 1.1]).predict(np.float32([[0.5], [1e25]]))
+    with pytest.warns(
+        sx.RangeWarning, match="network's output at row 1 of x .* given as NaN"
+    ) as said:
+        mean = predictive.mean
+    assert np.isfinite(mean[0]).all()
+    assert np.isnan(mean[1]).all()
+    # It is said once, and what cannot be NaN is refused.
+    assert np.isnan(predictive.log_prob([1, 1])).tolist() == [False, True]
+    assert len(said) == 1
+    with pytest.raises(ValueError, match="network's output at row 1 of x"):
+        calibrate(predictive, [1, 1])
+    if not likelihood.ordered:
+        with pytest.raises(ValueError, match="network's output at row 1 of x"):
+            predictive.sample(KEY)
+        assert Conformal(np.array([0.9])).sets(predictive, 0.5)[1].all()
+
+
+@pytest.mark.parametrize(
+    "likelihood", [sx.likelihoods.NegativeBinomial(0.5), sx.likelihoods.Poisson()]
+)
+@pytest.mark.parametrize("log_mean", [-3.0, 1.5, 6.0])
+def test_quantiles_of_counts_are_the_first_whole_numbers_that_reach_the_level(likelihood, log_mean):
+    arrays, fixed = eqx.partition(likelihood, eqx.is_array)
+    all_arrays = jax.tree.map(lambda leaf: jnp.stack([leaf] * 5), arrays)
+    draws = statistics.DrawnLikelihoods(all_arrays, fixed)
+    outputs = jnp.float32(log_mean + np.linspace(-0.5, 0.5, 5))[:, None]
+    tails = jnp.float32([0.4, 0.05, 1e-3, 1e-6, 1e-30])
+    lower, upper = jax.jit(lambda: statistics.ends(draws, outputs, tails, tails))()
+    cdf = jax.jit(jax.vmap(lambda y: statistics.cdf(draws, outputs, y)[0]))
+    sf = jax.jit(jax.vmap(lambda y: statistics.sf(draws, outputs, y)[0]))
+    np.testing.assert_array_equal(lower, np.floor(lower))
+    assert (cdf(lower) >= tails).all()
+    assert ((cdf(lower - 1) < tails) | (lower == 0)).all()
+    assert (sf(upper) <= tails).all()
+    assert (sf(upper - 1) > tails).all()
+
+
+def test_a_quantile_of_counts_takes_few_evaluations(monkeypatch):
+    """Each is one of all draws, and takes long."""
+    likelihood = sx.likelihoods.NegativeBinomial(0.5)
+    evaluated, cdf = [], sx.likelihoods.NegativeBinomial.cdf
+
+    def counting(self, output, y):
+        jax.debug.callback(lambda y: evaluated.append(float(y)), y)
+        return cdf(self, output, y)
+
+    monkeypatch.setattr(sx.likelihoods.NegativeBinomial, "cdf", counting)
+    arrays, fixed = eqx.partition(likelihood, eqx.is_array)
+    draws = statistics.DrawnLikelihoods(jax.tree.map(lambda leaf: leaf[None], arrays), fixed)
+    lower, _ = statistics.ends(draws, jnp.array([[5.0]]), jnp.array([0.05]), jnp.zeros(0))
+    jax.effects_barrier()
+    assert lower == st.nbinom(4, 4 / (4 + np.exp(5))).ppf(0.05)
+    # Half a dozen are as many as a bisection of so many whole numbers takes.
+    assert 0 < len(evaluated) <= 8
+
+
+def test_rows_that_fill_a_block_are_like_those_that_there_are(gaussian, monkeypatch):
+    """The level of a quantile at a row of zeros is zero, which a search would never reach."""
+    seen, summarise = [], streaming._summarise
+
+    def spy(statistic, draws, outputs, *by_row, mesh):
+        seen.append((outputs, *by_row))
+        return summarise(statistic, draws, outputs, *by_row, mesh=mesh)
+
+    monkeypatch.setattr(streaming, "_summarise", spy)
+    gaussian.predict(X[:5], num_draws=3).interval(0.9)
+    ((outputs, *tails),) = seen
+    assert outputs.shape[1] == streaming.LEAST_ROWS
+    np.testing.assert_array_equal(outputs[:, 5:], outputs[:, 4:5].repeat(59, axis=1))
+    for each in tails:
+        np.testing.assert_array_equal(each, np.full_like(each, each[0]))
+    assert len(gaussian.predict(X[:0]).mean) == 0

@@ -213,6 +213,8 @@ def test_predictions_are_those_of_the_posterior(regressor, monkeypatch):
     np.testing.assert_array_equal(ends, np.stack([lower, upper], axis=1))
     with pytest.raises(ValueError, match="return_std or for quantiles"):
         regressor.predict(x, return_std=True, quantiles=[0.5])
+    # As with numpy's, one level has no axis.
+    np.testing.assert_allclose(regressor.predict(x, quantiles=0.25), ends[:, 0], rtol=1e-5)
     wide = regressor.predict_interval(x)
     np.testing.assert_array_equal(wide, predictive.interval(0.9))
     dist = regressor.predict_dist(x)

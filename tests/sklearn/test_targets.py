@@ -1,6 +1,7 @@
 """Kinds of targets, rows without one, and weights of classes."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas
@@ -45,6 +46,27 @@ def test_predictions_stay_where_targets_can_be(kind, monkeypatch):
         assert 0.2 < fitted.score(X, y) <= 1
     again = pickle.loads(pickle.dumps(fitted))
     np.testing.assert_array_equal(again.predict(X[:4]), fitted.predict(X[:4]))
+
+
+@pytest.mark.parametrize("kind", ["positive", "time"])
+def test_a_row_that_overflows_takes_no_answer_from_others(kind, monkeypatch):
+    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+    fitted = ScaleMixRegressor(target=kind, **QUICK).fit(X, TARGETS[kind])
+    far = X[:4].copy()
+    far[2, 0] = 1e4
+    with (
+        pytest.warns(sx.RangeWarning, match="1 of 4 rows lies far outside"),
+        pytest.warns(sx.RangeWarning, match="at row 2 of x is beyond .* given as infinite"),
+    ):
+        mean, std = fitted.predict(far, return_std=True)
+    assert mean[2] == std[2] == np.inf
+    near = [0, 1, 3]
+    # Blocks of other sizes round differently.
+    np.testing.assert_allclose(mean[near], fitted.predict(X[near]), rtol=1e-5)
+    lower, upper = fitted.predict_interval(far)
+    expected = fitted.predict_interval(X[near])
+    np.testing.assert_allclose((lower[near], upper[near]), expected, rtol=1e-4)
+    assert lower[2] <= upper[2]
 
 
 def test_several_counts_are_one_fit():
@@ -116,11 +138,38 @@ def test_rows_outside_the_training_data_are_said_with_their_columns():
     frame = pandas.DataFrame(X, columns=["a", "b", "c"])
     fitted = ScaleMixRegressor(**QUICK | {"max_steps": 20}).fit(frame, X[:, 0])
     far = frame.assign(b=frame["b"] + 100)
-    with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie outside .*'b' by up to"):
+    with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie far outside .*'b' by up to"):
         fitted.predict(far)
     assert (fitted.outside(far).by_row > 5).all()
     # None of its own, and none after a round trip.
     pickle.loads(pickle.dumps(fitted)).predict(frame)
+
+
+def test_what_is_odd_about_rows_is_said_once_for_each_fit_and_set_of_rows():
+    frame = pandas.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")})
+    estimator = ScaleMixRegressor(target="positive", **QUICK)
+    fitted = estimator.fit(frame, TARGETS["positive"])
+    far = frame.iloc[:8].assign(a=1e4)
+    far.loc[3, "b"] = None
+
+    def said(rows, model=fitted):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(rows)
+            model.predict_dist(rows).std  # noqa: B018
+            model.predict_interval(rows.iloc[:2])
+        return [str(warning.message).partition(":")[0] for warning in caught]
+
+    once = said(far)
+    # The same of other rows is another remark.
+    assert len(once) == len(set(once)) == 4
+    assert {line[:8] for line in once} == {"8 of 8 r", "2 of 2 r", "The mean", "Training"}
+    assert said(far) == []
+    assert len(said(far.assign(a=1.1e4))) == 4
+    # Another process, and another fit, know nothing of it.
+    assert said(far, pickle.loads(pickle.dumps(fitted))) == once
+    estimator.fit(frame, TARGETS["positive"])
+    assert len(said(far)) == 4
 
 
 def test_a_gap_in_a_list_of_words_is_no_word():

@@ -58,8 +58,11 @@ def later(tmp_path, table, rates):
 
 def test_a_model_reads_later_tables_in_its_units(tmp_path, table):
     assert later(tmp_path, table, ["5%", "0"]) == ([5, 0], ())
-    with pytest.raises(InputError, match=r"line 3, column 'rate': '6' has no %, and other rows"):
-        later(tmp_path, table, ["5%", "6"])
+    with pytest.raises(InputError, match=r"line 3, column 'rate': '0.6' has no %, and other rows"):
+        later(tmp_path, table, ["5%", "0.6"])
+    values, remarks = later(tmp_path, table, ["5%", "6"])
+    assert values == [5, 6]
+    assert remarks == ("'rate': some numbers without a unit, such as 6, taken to be in %",)
     values, remarks = later(tmp_path, table, ["5", "6"])
     assert values == [5, 6]
     assert remarks == ("'rate': numbers without a unit, taken to be in %",)
@@ -74,10 +77,19 @@ def test_a_unit_that_training_had_not_is_refused(tmp_path):
         later(tmp_path, table, ["12%"])
 
 
-def test_numbers_with_and_without_a_percent_sign_are_refused(tmp_path):
-    path = write(tmp_path / "d.csv", ["12%", "0.12", "50%", "0.5"], ["$1"] * 4, ["1"] * 4)
-    with pytest.raises(InputError, match=r"line 3, column 'rate': '0.12' has no %"):
+def test_numbers_without_a_percent_sign_among_others_are_refused_if_they_may_be_shares(tmp_path):
+    path = write(tmp_path / "d.csv", ["12%", "13", "0.12", "50%", "0"], ["$1"] * 5, ["1"] * 5)
+    says = (
+        r"line 4, column 'rate': '0.12' has no %.* may be 0.12%, or a share.* --missing 0.12 makes"
+    )
+    with pytest.raises(InputError, match=says):
         read_table(path)
+    # The ways out are ways out.
+    table = read_table(path, TextFormat(missing=("0.12",)))
+    assert table.columns["rate"] == ["12", "13", None, "50", "0"]
+    assert "'rate': some numbers without a unit, such as 13, taken to be in %" in table.remarks
+    path = write(tmp_path / "d.csv", ["12%", "1,5", "0,7%"], ["$1"] * 3, ["1"] * 3)
+    assert read_table(path).columns["rate"] == ["12", "1.5", "0.7"]
     # Of money there is a remark: nobody means another number by it.
     path = write(tmp_path / "d.csv", ["12%", "7%"], ["$1", "2.5"], ["1", "2"])
     assert "'price': some numbers without a unit, such as 2.5, taken to be in $" in (
@@ -119,3 +131,17 @@ def test_who_says_categories_gets_them(tmp_path):
     table = read_table(path, words=["rate"])
     assert table.columns["rate"][:2] == ["12%", "7.5 %"]
     assert set(table.text.units) == {"price", "y"}
+
+
+@pytest.mark.parametrize("rates", [["5%", "6%", "7", "8"], ["7", "8", "5%", "6%"]])
+def test_later_parts_of_a_stream_may_be_without_the_sign_if_they_are_no_shares(rates):
+    def read(rates):
+        text = "\n".join(["rate", *rates]) + "\n"
+        stream = io.BufferedReader(io.BytesIO(text.encode()))
+        expected = TextFormat(units={"rate": "%"})
+        parts = read_chunks(stream, TextFormat(), expected, num_rows=2, numbers={"rate"})
+        return [float(cell) for part in parts for cell in part.columns["rate"]]
+
+    assert read(rates) == [float(rate.strip("%")) for rate in rates]
+    with pytest.raises(InputError, match=r"from line 4 on .* unlike those before"):
+        read([rate.replace("8", "0.8") for rate in rates])

@@ -10,6 +10,7 @@ from scalemix.analysis import metrics
 from scalemix.analysis.times import fit_constant
 from scalemix.posterior.conformal import Conformal
 from scalemix.posterior.predictive import Predictive
+from scalemix.posterior.streaming import too_far
 
 LEAST_SAMPLES = 100
 PROBABILITY = 0.9
@@ -179,6 +180,8 @@ def find_figures(
     With a `conformal` calibration, its intervals or sets are measured, too.
     """
     y = np.asarray(y)
+    if predictive.too_far.any():
+        raise ValueError(too_far("mean", predictive.too_far))
     mean = predictive.mean
     log_likelihood = metrics.log_likelihood(predictive.log_prob(y))
     if classes:

@@ -11,7 +11,14 @@ from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.figures import named_figures, print_figures
 from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import DataFile, Debug, Json, ModelFile, Quiet, with_text_format
-from scalemix.cli.predictions import Asked, find_predictions, read_levels
+from scalemix.cli.predictions import (
+    TOO_FAR,
+    Asked,
+    find_predictions,
+    places_of,
+    read_levels,
+    rows_too_far,
+)
 from scalemix.cli.writing import (
     CSV,
     PARQUET,
@@ -56,7 +63,7 @@ def predict(
         typer.Option(
             metavar="NUMBER",
             help="Add the probability of a target above this number, which is written as the "
-            "target is. May be repeated.",
+            "target is. Of several targets, price=300 is for one. May be repeated.",
         ),
     ] = None,
     conformal: Annotated[
@@ -91,7 +98,8 @@ def predict(
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
     their squares add up to that of the standard deviation. `outside` is zero for a row like those
     of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
-    as any training row; a word that training did not have counts as 1. Of several targets, each has
+    as any training row; a word that training did not have counts as 1. Rows above 0.5 lie far
+    outside, and a remark counts them. Of several targets, each has
     columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and --above 3
     the column `p(price>3)`. Both are those of the predicted distribution; the ends of the interval
     are also calibrated by held-out rows.
@@ -231,6 +239,12 @@ def measure(
     # The same samples as in `fit`, so that the same rows get the same figures.
     key = jax.random.split(jax.random.key(fitted.source.seed))[1]
     predictive = fitted.posterior.predict(x)
+    is_far = rows_too_far(predictive)
+    if is_far.any():
+        raise InputError(
+            f"{table.path}, {places_of(is_far, table)}: {TOO_FAR}, and no figure means anything. "
+            f"Look at the units of the inputs, or leave such rows out."
+        )
     figures = find_figures(
         predictive, y, classes=fitted.columns.target.classes is not None, key=key,
         trained_on=None if trained is None else fitted.columns.target.encode(trained),

@@ -1,20 +1,25 @@
 """What is predicted of the rows of a table, as columns."""
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from scalemix._text import shortened
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import TableModel, as_input_errors
+from scalemix.cli.thresholds import read_thresholds
 from scalemix.cli.writing import Cells
+from scalemix.data.ranges import RangeWarning
 from scalemix.tables import InputError, Table
-from scalemix.tables.number_formats import read_number
 
 if TYPE_CHECKING:
     from scalemix.posterior.conformal import Conformal
     from scalemix.posterior.predictive import Predictive
 
+# What is said of rows whose predictions overflow.
+TOO_FAR = "so far from the training data that the prediction overflows"
 # Between the classes of a set.
 SEPARATOR = " | "
 
@@ -62,33 +67,6 @@ def read_levels(said: Sequence[str]) -> tuple[float, ...]:
         ) from None
 
 
-def read_thresholds(
-    said: Sequence[str], fitted: TableModel, decimal: str | None
-) -> tuple[float, ...]:
-    """What targets may be above: numbers that are written as the target is, one at a time.
-
-    A `decimal` mark that was said for the table holds for them, too.
-    """
-    known, target = fitted.text, fitted.columns.target
-    marks = {decimal or known.decimals.get(name, known.decimal) for name in target.names}
-    units = target.units or ("",)
-    unit = units[0] if len(set(units)) == 1 else ""
-    thresholds = []
-    for one in said:
-        # Of several targets all have to agree on what it means.
-        values = {read_number(one, mark, unit) for mark in marks}
-        value = values.pop() if len(values) == 1 else None
-        if value is None or not np.isfinite(value):
-            of = f" in {unit}" if unit else ""
-            raise InputError(
-                f"--above takes a number of {target.name!r}{of}; got {one!r}. Write it with a "
-                f"decimal point and nothing between thousands, as in --above 1200.5, and several "
-                f"one by one, as in --above 3 --above 5."
-            )
-        thresholds.append(value)
-    return tuple(dict.fromkeys(thresholds))
-
-
 def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: Terminal) -> Cells:
     """The predictions of a table, with remarks on what is odd about its rows."""
     probability, conformal = asked.probability, asked.conformal
@@ -102,13 +80,19 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
     # Whether there are any was checked when the model was read.
     calibrated = fitted.conformal if conformal else None
     target = fitted.columns.target
+    is_far = rows_too_far(predictive)
+    if is_far.any():
+        terminal.note(
+            f"{places_of(is_far, table)}: {TOO_FAR}, and is infinite or empty in the result. Look "
+            f"at the units of the inputs"
+        )
     if target.classes is not None:
         return _of_classes(predictive, target.classes, calibrated, probability) | far
     if calibrated is None:
         lower, upper = predictive.interval(probability)
     else:
         lower, upper = calibrated.interval(predictive, probability)
-        if not np.isfinite(upper - lower).all():
+        if not np.isfinite((upper - lower)[~is_far]).all():
             terminal.note(
                 f"{len(calibrated.plausibility):,} rows are too few to be sure of "
                 f"{probability:.0%}: some ends are infinite"
@@ -126,15 +110,28 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
         measures |= {
             f"q{q:.15g}": values for q, values in zip(asked.quantiles, quantiles, strict=True)
         }
-    above = _above(predictive, read_thresholds(asked.above, fitted, asked.decimal))
+    thresholds = read_thresholds(asked.above, fitted, asked.decimal)
+    above = _above(predictive, tuple(dict.fromkeys(t for of in thresholds.values() for t in of)))
     cells: Cells = {}
     for i, of in enumerate(target.names):
         # Of one target no name is needed, but for the probability, which says what is above what.
         place = (slice(None), i) if target.several else slice(None)
         end = f"({of})" if target.several else ""
         cells |= {f"{name}{end}": values[place].tolist() for name, values in measures.items()}
-        cells |= {f"p({of}>{t:.15g})": values[place].tolist() for t, values in above.items()}
+        cells |= {f"p({of}>{t:.15g})": above[t][place].tolist() for t in thresholds[of]}
     return cells | far
+
+
+def rows_too_far(predictive: "Predictive") -> np.ndarray:
+    """The rows whose predictions overflow, for a remark that has their places in the file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RangeWarning)
+        return predictive.too_far
+
+
+def places_of(is_far: np.ndarray, table: Table) -> str:
+    """Where such rows stand."""
+    return shortened((table.places[int(row)] for row in np.flatnonzero(is_far)), 5)
 
 
 def _above(predictive: "Predictive", thresholds: tuple[float, ...]) -> dict[float, np.ndarray]:
@@ -154,7 +151,7 @@ def _of_classes(
 ) -> Cells:
     mean = predictive.mean
     cells: Cells = {
-        "prediction": [classes[i] for i in mean.argmax(axis=1)],
+        "prediction": [None if np.isnan(row).any() else classes[row.argmax()] for row in mean],
         "probability": mean.max(axis=1).tolist(),
         **{f"p({c})": mean[:, i].tolist() for i, c in enumerate(classes)},
         "entropy": predictive.entropy.tolist(),

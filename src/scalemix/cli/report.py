@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
+from scalemix._text import counted
 from scalemix.cli.console import Terminal, guarded
 from scalemix.cli.models import TableModel, check_output, read_model
 from scalemix.cli.options import Debug, Json, ModelFile, Quiet, with_text_format
+from scalemix.cli.sources import Source
 from scalemix.tables import Table, TextFormat
 from scalemix.tables.cells import text as as_text
 
@@ -64,8 +66,9 @@ def write(path: Path, fitted: TableModel, table: Table | None, terminal: Termina
         title=f"{columns.target.name}: a model of {source.file}",
         facts=[
             ("file", source.file),
-            ("rows", f"{trained:,} trained on, {held:,} held out"),
+            ("rows", f"{trained:,} trained on, {held:,} held out{_apart(source)}"),
             ("target", columns.target.describe()),
+            *_calibrated(fitted),
             *_pruned(fitted),
         ],
         columns=describe_columns(columns, part if trained_on is None else trained_on),
@@ -93,6 +96,23 @@ def write(path: Path, fitted: TableModel, table: Table | None, terminal: Termina
     )
     write_report(path, story)
     terminal.note(f"report: {path}")
+
+
+def _apart(source: Source) -> str:
+    return f", {source.num_calibrated:,} to calibrate" if source.num_calibrated else ""
+
+
+def _calibrated(fitted: TableModel) -> list[tuple[str, str]]:
+    """How many rows conformal intervals, or sets, go by."""
+    apart, conformal = fitted.source.num_calibrated, fitted.conformal
+    if not apart:
+        return []
+    what = "conformal intervals" if fitted.columns.target.classes is None else "conformal sets"
+    if conformal is None:
+        return [(what, "none: pruning dropped the calibration")]
+    num = len(conformal.plausibility)
+    chose = f"; {apart - num:,} more chose their kind" if num < apart else ""
+    return [(what, f"calibrated by {counted(num, 'row')} that were kept apart{chose}")]
 
 
 def _pruned(fitted: TableModel) -> list[tuple[str, str]]:

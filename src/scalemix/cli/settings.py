@@ -11,7 +11,8 @@ from scalemix.fitting.settings import RecipeSettings, settings_of
 from scalemix.tables import InputError
 
 PANEL = "The network"
-# Options that are not named as the fields are.
+# Options that are not named as the fields are. They go by the name of the field, too, but for
+# `target`, which on the command line is a column.
 SHORTER = {
     "mixture_parameters": "mixture_parameter",
     "num_members": "members",
@@ -60,6 +61,8 @@ def _annotation(name: str, kind: Kind, meaning: str) -> Any:
     """The type of an option, with its help."""
     about: dict[str, Any] = {"help": meaning, "rich_help_panel": PANEL}
     names = [] if isinstance(kind, Flag) else [as_option(Mention(name))]
+    if name in SHORTER and name != "target":
+        names.append(f"--{name.replace('_', '-')}")
     match kind:
         case Flag():
             value = bool | None

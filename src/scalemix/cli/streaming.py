@@ -12,9 +12,10 @@ import numpy as np
 from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import Terminal
 from scalemix.cli.models import TableModel, as_input_errors
+from scalemix.cli.predictions import places_of, rows_too_far
 from scalemix.cli.settings import as_option
 from scalemix.cli.sources import Source
-from scalemix.cli.training import explained, warn_of_noise
+from scalemix.cli.training import explained, no_figures, warn_of_noise
 from scalemix.data.ranges import Ranges, find_ranges
 from scalemix.fitting.kinds import Mention
 from scalemix.tables import Columns, Table
@@ -173,11 +174,17 @@ def train_stream(
             conformal = calibrate(posterior.predict(apart[0]), apart[1])
     if held is not None:
         predictive = posterior.predict(held[0])
-        figures = find_figures(
-            predictive, held[1], classes=num_classes is not None, key=test_key,
-            trained_on=target.encode(survey.train_sample), conformal=conformal,
-        )  # fmt: skip
-        by_target = find_figures_by_target(predictive, held[1], key=test_key, conformal=conformal)
+        is_far = rows_too_far(predictive)
+        if is_far.any():
+            terminal.note(no_figures(places_of(is_far, held[2])))
+        else:
+            figures = find_figures(
+                predictive, held[1], classes=num_classes is not None, key=test_key,
+                trained_on=target.encode(survey.train_sample), conformal=conformal,
+            )  # fmt: skip
+            by_target = find_figures_by_target(
+                predictive, held[1], key=test_key, conformal=conformal
+            )
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     settings, ranges = recipe.settings(num_trained), _ranges(survey, columns)
     if by_class is not None:

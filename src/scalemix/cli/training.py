@@ -13,6 +13,7 @@ from scalemix._text import counted, few_lines, listing
 from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import FailedError, Terminal
 from scalemix.cli.models import TableModel, as_input_errors
+from scalemix.cli.predictions import TOO_FAR, places_of, rows_too_far
 from scalemix.cli.settings import as_option
 from scalemix.cli.sources import Source
 from scalemix.data.ranges import find_ranges
@@ -114,11 +115,17 @@ def train(
     figures, by_target = {}, []
     if len(held):
         predictive = posterior.predict(x[held])
-        figures = find_figures(
-            predictive, y[held], classes=num_classes is not None, key=test_key,
-            trained_on=y[rows], conformal=conformal,
-        )  # fmt: skip
-        by_target = find_figures_by_target(predictive, y[held], key=test_key, conformal=conformal)
+        is_far = rows_too_far(predictive)
+        if is_far.any():
+            terminal.note(no_figures(places_of(is_far, table.take(held))))
+        else:
+            figures = find_figures(
+                predictive, y[held], classes=num_classes is not None, key=test_key,
+                trained_on=y[rows], conformal=conformal,
+            )  # fmt: skip
+            by_target = find_figures_by_target(
+                predictive, y[held], key=test_key, conformal=conformal
+            )
     settings = recipe.settings(len(rows))
     if class_weights is not None:
         settings["class_weight"] = class_weights
@@ -138,6 +145,14 @@ def warn_of_noise(recipe: "Recipe", terminal: Terminal) -> None:
             f"{recipe.mixture} noise has no mean, and training under it is poor; it suits "
             f"--inference em or mcmc."
         )
+
+
+def no_figures(places: str) -> str:
+    """What to say where predictions of held-out rows overflow: the model is kept all the same."""
+    return (
+        f"held-out {places}: {TOO_FAR}, so that there are no figures. Look at the units of the "
+        f"inputs; `scalemix evaluate` measures the model on other rows"
+    )
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,10 +74,16 @@ def to_csv(cells: Cells, *, digits: int, header: bool = True) -> str:
     if header:
         writer.writerow(cells)
     writer.writerows(
-        [f"{cell:.{digits}g}" if isinstance(cell, float) else cell for cell in row]
-        for row in zip(*cells.values(), strict=True)
+        [_written(cell, digits) for cell in row] for row in zip(*cells.values(), strict=True)
     )
     return file.getvalue()
+
+
+def _written(cell: Any, digits: int) -> Any:
+    """A cell of a CSV file: a number that is none is a gap."""
+    if not isinstance(cell, float):
+        return cell
+    return None if math.isnan(cell) else f"{cell:.{digits}g}"
 
 
 def write_csv(path: Path | None, parts: Iterable[Cells], *, digits: int) -> int:

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from scalemix._text import counted, listing
-from scalemix._warnings import warn
+from scalemix._warnings import Said
 from scalemix.data.values import is_finite
 
-# Rows are spoken of if a column is outside by more than this share of its range. Somewhat beyond
-# the range of a few dozen rows lie many that are drawn just like them.
+# Rows are spoken of if they are outside by more than this. Somewhat beyond the range of a few dozen
+# rows lie many that are drawn just like them.
 FAR = 0.5
 # The same of the distance from the centre, in units of that of the farthest training row.
-FAR_TOGETHER = 1.5
+FAR_TOGETHER = 1 + FAR
 # More columns than this, or fewer rows for each than the other, tell nothing of how columns go
 # together: distances then count each by itself.
 MOST_COLUMNS, LEAST_ROWS = 50, 10
@@ -30,6 +30,8 @@ UNKNOWN = 1.0
 
 class RangeWarning(UserWarning):
     """Rows lie outside what a model was fitted to, so that their predictions are extrapolations.
+
+    A fitted estimator says it once for each set of rows, however often it is asked about them.
 
     Examples
     --------
@@ -116,11 +118,17 @@ class Outside(NamedTuple):
     def by_row(self) -> np.ndarray:
         """One number a row: zero inside, else by how much, in ranges or in farthest distances.
 
-        A row with a word that training did not have is outside by one, or more.
+        A row with a word that training did not have is outside by one, or more. Rows above 0.5 are
+        far outside, and a `RangeWarning` counts them.
         """
         farthest = np.abs(self.beyond).max(axis=1, initial=0.0)
         numbers = np.maximum(farthest, np.maximum(self.together - 1, 0))
         return np.maximum(numbers, UNKNOWN * self._has_unknown)
+
+    @property
+    def is_far(self) -> np.ndarray:
+        """For each row, whether it lies so far outside that it is spoken of."""
+        return self.by_row > FAR
 
     @property
     def _has_unknown(self) -> np.ndarray:
@@ -129,11 +137,11 @@ class Outside(NamedTuple):
 
     def in_words(self) -> str | None:
         """A line about the rows that lie far outside, if there are any."""
+        num = int(self.is_far.sum())
+        if not num:
+            return None
         far = np.abs(self.beyond) > FAR
         by_column, jointly = far.any(axis=1), self.together > FAR_TOGETHER
-        outside = by_column | jointly | self._has_unknown
-        if not outside.any():
-            return None
         said = [
             f"{self.names[column]!r} by up to {np.abs(self.beyond[:, column]).max():.2g} times its "
             f"range ({counted(far[:, column].sum(), 'row')})"
@@ -155,11 +163,10 @@ class Outside(NamedTuple):
         said += words[:NAMED]
         if len(words) > NAMED:
             said.append(f"{len(words) - NAMED} more columns have unknown words")
-        num = int(outside.sum())
         return (
-            f"{num:,} of {counted(len(jointly), 'row')} {'lies' if num == 1 else 'lie'} outside "
-            f"the training data, where predictions "
-            f"are guesses: {', '.join(said)}."
+            f"{num:,} of {counted(len(jointly), 'row')} {'lies' if num == 1 else 'lie'} far "
+            f"outside the training data (outside > {FAR}), where predictions are guesses: "
+            f"{', '.join(said)}."
         )
 
 
@@ -182,10 +189,12 @@ def find_ranges(x: np.ndarray, names: Sequence[str]) -> Ranges:
     )
 
 
-def warn_outside(outside: Outside) -> None:
-    """Warn of rows that lie far outside."""
-    if said := outside.in_words():
-        warn(said, RangeWarning)
+def warn_outside(
+    outside: Outside, said: Said | None = None, rows: np.ndarray | None = None
+) -> None:
+    """Warn of rows that lie far outside, unless that was `said` of them."""
+    if words := outside.in_words():
+        (said or Said()).warn(words, RangeWarning, rows)
 
 
 def _distance(away: np.ndarray, precision: np.ndarray) -> np.ndarray:

@@ -5,9 +5,10 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betainc, betaln
+from jax.scipy.special import betaln
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from scalemix._incomplete import betainc
 from scalemix._parameters import Real, as_array, as_parameter
 from scalemix._special import inside
 from scalemix.likelihoods._dispersed import Dispersed, raw_from_scale
@@ -75,11 +76,13 @@ class Beta(Dispersed):
 
     def cdf(self, output: Array, y: ArrayLike) -> Array:
         a, b = self._shapes(output)
-        return betainc(a, b, jnp.clip(as_array(self.target(y)), 0.0, 1.0))
+        share = jnp.clip(as_array(self.target(y)), 0.0, 1.0)
+        return betainc(a, b, share, 1 - share)
 
     def sf(self, output: Array, y: ArrayLike) -> Array:
         a, b = self._shapes(output)
-        return betainc(b, a, 1 - jnp.clip(as_array(self.target(y)), 0.0, 1.0))
+        share = jnp.clip(as_array(self.target(y)), 0.0, 1.0)
+        return betainc(b, a, 1 - share, share)
 
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:
         share = jax.random.beta(key, *self._shapes(output))

@@ -6,9 +6,10 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammainc, gammaincc, gammaln
+from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from scalemix._incomplete import gammainc, gammaincc
 from scalemix._parameters import Real, as_parameter
 from scalemix._special import inside, positive_part
 from scalemix.likelihoods._dispersed import Dispersed, raw_from_scale

@@ -5,9 +5,10 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betainc, gammaln
+from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from scalemix._incomplete import betainc
 from scalemix._parameters import Real, as_array, as_parameter
 from scalemix.likelihoods._dispersed import Dispersed, raw_from_scale
 from scalemix.likelihoods._search import best_scale, log_gamma
@@ -69,13 +70,15 @@ class NegativeBinomial(Dispersed):
     def cdf(self, output: Array, y: ArrayLike) -> Array:
         y = jnp.floor(as_array(self.target(y)))
         num, log_odds = self._parameters(output)
-        below = betainc(num, jnp.maximum(y, 0.0) + 1, jax.nn.sigmoid(-log_odds))
+        success, failure = jax.nn.sigmoid(-log_odds), jax.nn.sigmoid(log_odds)
+        below = betainc(num, jnp.maximum(y, 0.0) + 1, success, failure)
         return jnp.where(y < 0, 0.0, below)
 
     def sf(self, output: Array, y: ArrayLike) -> Array:
         y = jnp.floor(as_array(self.target(y)))
         num, log_odds = self._parameters(output)
-        above = betainc(jnp.maximum(y, 0.0) + 1, num, jax.nn.sigmoid(log_odds))
+        success, failure = jax.nn.sigmoid(-log_odds), jax.nn.sigmoid(log_odds)
+        above = betainc(jnp.maximum(y, 0.0) + 1, num, failure, success)
         return jnp.where(y < 0, 1.0, above)
 
     def sample(self, output: Array, *, key: PRNGKeyArray) -> Array:

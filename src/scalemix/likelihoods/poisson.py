@@ -6,9 +6,10 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammainc, gammaincc, gammaln
+from jax.scipy.special import gammaln
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from scalemix._incomplete import gammainc, gammaincc
 from scalemix._parameters import as_array
 from scalemix.likelihoods._base import Likelihood
 

@@ -6,9 +6,10 @@ from typing import Any, ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import betainc, gammaln
+from jax.scipy.special import gammaln, ndtr
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
+from scalemix._incomplete import betainc
 from scalemix._parameters import Real, as_array, as_parameter, require
 from scalemix._special import log_gamma_half_step
 from scalemix.likelihoods._dispersed import LocationScale, raw_from_scale
@@ -17,6 +18,8 @@ from scalemix.likelihoods._dispersed import LocationScale, raw_from_scale
 CONSTANT_STEPS = 50
 # Up to so many degrees of freedom, tails are a sum of half as many terms.
 MOST_SUMMED = 40
+# From so many on, t is as good as normal once it is transformed.
+LEAST_NORMAL = 200.0
 # Beyond this many, which single precision no longer tells from one more, nothing is whole.
 MOST_WHOLE = 2**24
 
@@ -89,9 +92,13 @@ class StudentT(LocationScale):
         if isinstance(self.dof, int) and self.dof % 2 == 0 and self.dof <= MOST_SUMMED:
             return _below_even(self.dof, error)
         dof = as_array(self.dof).astype(error.dtype)
+        error = _within_squares(error)
+        few = jnp.minimum(dof, LEAST_NORMAL)
         # P(|t| > e) = I(dof / (dof + e^2); dof / 2, 1 / 2)
-        tails = betainc(0.5 * dof, jnp.full_like(dof, 0.5), dof / (dof + error**2))
-        return jnp.where(error > 0, 1 - 0.5 * tails, 0.5 * tails)
+        ratio = error**2 / few
+        tails = betainc(0.5 * few, jnp.full_like(few, 0.5), 1 / (1 + ratio), ratio / (1 + ratio))
+        below = jnp.where(error > 0, 1 - 0.5 * tails, 0.5 * tails)
+        return jnp.where(dof > LEAST_NORMAL, _below_normal(dof, error), below)
 
     def joint_log_prob(self, square: Array, num: Array) -> Array:
         dof = as_array(self.dof).astype(square.dtype)
@@ -130,6 +137,27 @@ class StudentT(LocationScale):
         return float(normaliser + np.average(tails, weights=weight))
 
 
+def _within_squares(error: Array) -> Array:
+    """The same, but not so far out that its square overflows."""
+    farthest = 0.5 * float(jnp.finfo(error.dtype).max) ** 0.5
+    return jnp.clip(error, -farthest, farthest)
+
+
+def _below_normal(dof: Array, error: Array) -> Array:
+    """`P(t <= error)` for many degrees of freedom, as that of a normal number (Hill 1970)."""
+    shifted, ratio = dof - 0.5, error**2 / dof
+    # log(1 + r) / r, which has a slope at zero.
+    near = ratio < 1e-4
+    safe = jnp.where(near, 1.0, ratio)
+    shrinkage = jnp.where(near, 1 - ratio / 2 + ratio**2 / 3, jnp.log1p(safe) / safe)
+    root = error * jnp.sqrt(shrinkage * shifted / dof)
+    square, b = root**2, 48 * shifted**2
+    third = (
+        (((4 * square + 33) * square + 240) * square + 855) / (10 * b) / (b + 0.8 * square**2 + 100)
+    )
+    return ndtr(root * (1 + (square + 3) / b - third))
+
+
 def _below_even(dof: int, error: Array) -> Array:
     """`P(t <= error)` for `dof = 2 m`, with all its digits however small it is.
 
@@ -137,9 +165,7 @@ def _below_even(dof: int, error: Array) -> Array:
 
         I_p(m, m) = p^m sum_{j < m} C(m - 1 + j, j) (1 - p)^j.
     """
-    # Further out the square overflows.
-    farthest = 0.5 * float(jnp.finfo(error.dtype).max) ** 0.5
-    error = jnp.clip(error, -farthest, farthest)
+    error = _within_squares(error)
     square = dof + error**2
     sine = error / jnp.sqrt(square)
     # Where it is near -1, 1 + sine has lost its digits, and cos^2 / (1 - sine) has them.

@@ -25,6 +25,7 @@ import numpy as np
 from scalemix.data.values import MOST_CALIBRATING, check_levels, is_number
 from scalemix.posterior import statistics
 from scalemix.posterior.predictive import Predictive
+from scalemix.posterior.streaming import any_by_row, refuse_lost
 
 # Errors are divided by this power of the predicted deviation. With 0 all intervals are equally
 # wide, with 1 they follow the prediction. On boston, yacht, kin8nm and power, widths with 1/4 were
@@ -124,7 +125,9 @@ class Conformal(NamedTuple):
         _check(predictive, ordered=False)
         (coverage,) = check_levels("A set's coverage", float(coverage))
         shares = predictive.mean
-        return (shares >= self._least(coverage)) | (shares == shares.max(axis=1, keepdims=True))
+        most = shares == shares.max(axis=1, keepdims=True)
+        # Where nothing is known, every class may be the one.
+        return (shares >= self._least(coverage)) | most | np.isnan(shares)
 
 
 def calibrate(predictive: Predictive, y: Any) -> Conformal:
@@ -161,7 +164,7 @@ def calibrate(predictive: Predictive, y: Any) -> Conformal:
             refuse_unobserved(targets)
         return _by_row(predictive, np.asarray(y, np.float64).reshape(targets.shape), targets)
     plausibility = np.take_along_axis(predictive.mean, targets[:, None].astype(int), axis=1)[:, 0]
-    return Conformal(np.sort(plausibility))
+    return Conformal(np.sort(_known(plausibility)))
 
 
 def _by_row(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conformal:
@@ -169,18 +172,25 @@ def _by_row(predictive: Predictive, y: np.ndarray, seen: np.ndarray) -> Conforma
     kind = predictive.likelihood
     # Counts, prices and shares have no room on one side: there the distribution's shape counts.
     if kind.discrete or kind.support != (-math.inf, math.inf):
-        (tails,) = predictive._stream(statistics.tail, seen)
+        tails = _known(predictive._stream(statistics.tail, seen)[0])
         return Conformal(np.sort(tails, axis=0), np.zeros(tails.shape[1:], bool))
+    mean = _known(predictive.mean)
     # Of a distribution whose deviation says nothing, errors count as they are.
     usable = np.isfinite(predictive.std).all() and (predictive.std > 0).all()
     power = POWER if usable else 0.0
-    errors = -np.abs(y - predictive.mean) / _unit(predictive, power)
+    errors = -np.abs(y - mean) / _unit(predictive, power)
     return Conformal(np.sort(errors, axis=0), np.ones(errors.shape[1:], bool), power)
 
 
 def _unit(predictive: Predictive, power: float) -> np.ndarray:
     """What errors are measured in, at each row."""
     return np.power(predictive.std, power) if power else np.ones_like(predictive.mean)
+
+
+def _known(plausibility: np.ndarray) -> np.ndarray:
+    """The same, or a `ValueError` if the model has no answer for a row."""
+    refuse_lost(any_by_row(np.isnan(plausibility)))
+    return plausibility
 
 
 def _by_tail(predictive: Predictive, least: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

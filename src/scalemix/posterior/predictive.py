@@ -11,7 +11,9 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._random import check_key
+from scalemix._warnings import Said
 from scalemix.data.checks import check_targets, targets_as_seen
+from scalemix.data.ranges import RangeWarning
 from scalemix.data.rows import Inputs, num_rows
 from scalemix.data.scaling import Scaling
 from scalemix.data.values import check_levels, check_thresholds
@@ -19,7 +21,7 @@ from scalemix.likelihoods import Bernoulli, Likelihood
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
 from scalemix.posterior.networks import AnyNetworks, Drawn
-from scalemix.posterior.streaming import devices_for, stream, too_far
+from scalemix.posterior.streaming import any_by_row, devices_for, refuse_lost, stream, too_far
 
 __all__ = ["DrawSource", "Drawn", "Predictive"]
 
@@ -49,6 +51,11 @@ class Predictive:
     has one entry for each row, that of all its targets together; everything else has one entry for
     each row and target.
 
+    A row may lie so far from the training data that its mean or its spread is beyond what single
+    precision holds, most of all where targets are positive and outputs their logarithms. They are
+    then infinite, and a `RangeWarning` names the rows. Where the network's own output is beyond it,
+    everything about the row is NaN. Other rows are as they would be alone.
+
     Attributes
     ----------
     num_draws : int
@@ -70,6 +77,8 @@ class Predictive:
     mutual_information : numpy.ndarray
         Of classes: the part of `entropy` from not knowing the network. The rest, `entropy -
         mutual_information`, more data could not reduce.
+    too_far : numpy.ndarray
+        For each row, whether its mean or the spread of means is infinite, or not a number.
 
     Examples
     --------
@@ -93,6 +102,8 @@ class Predictive:
         types = [part.dtype for part in jax.tree.leaves(x)]
         floats = [kind for kind in types if jnp.issubdtype(kind, jnp.floating)]
         self._float = floats[0] if floats else np.float32
+        # An estimator remembers what it said of the same rows before.
+        self._warn: Callable[[str, type[Warning]], None] = Said().warn
 
     def __len__(self) -> int:
         return num_rows(self._x)
@@ -146,12 +157,19 @@ class Predictive:
 
     @cached_property
     def _moments(self) -> tuple[np.ndarray, ...]:
-        moments = self._stream(statistics.moments)
-        # Targets may have an infinite variance; their means, and the spread of these, may not.
-        lost = np.argwhere(~np.isfinite(moments[0] + moments[1]))
-        if len(lost):
-            raise ValueError(too_far("mean", lost[0][0]))
-        return moments
+        mean, between, within = self._stream(statistics.moments)
+        # A spread of means of which one is infinite would not be a number.
+        between = np.where(np.isinf(mean), np.inf, between)
+        # Targets may have an infinite variance; their means, and the spread of these, have none.
+        is_far = any_by_row(np.isinf(mean) | np.isinf(between))
+        if is_far.any():
+            self._warn(too_far("mean, or its spread,", is_far, "infinite"), RangeWarning)
+        return mean, between, within
+
+    @property
+    def too_far(self) -> np.ndarray:
+        """For each row, whether its mean or the spread of means is infinite, or not a number."""
+        return any_by_row(~np.isfinite(self._moments[0]) | ~np.isfinite(self._moments[1]))
 
     def log_prob(self, y: Any) -> np.ndarray:
         """The log density, or log mass, of each row's target: `log (1/S) sum_s p(y | x, W_s)`.
@@ -410,6 +428,15 @@ class Predictive:
         num_outputs = self.likelihood.num_outputs
         networks, key, mesh = self._source.networks, self._source.key, self._source.mesh
         mesh = devices_for(len(self)) if mesh is None else mesh
-        return stream(
+        values, lost = stream(
             statistic, networks, num_outputs, self._indices, key, self._x, *by_row, mesh=mesh
         )
+        if not lost.any():
+            return values
+        if not all(np.issubdtype(value.dtype, np.floating) for value in values):
+            # A class that is drawn has no way to say that it is none.
+            refuse_lost(lost)
+        self._warn(too_far("network's output", lost, "NaN"), RangeWarning)
+        for value in values:
+            value[lost] = np.nan
+        return values

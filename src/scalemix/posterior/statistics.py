@@ -16,7 +16,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix.likelihoods import Likelihood
 
 # More steps than any search for a root takes, be each of them a mere bisection.
-MOST_STEPS = 80
+MOST_STEPS = 160
 # Ends of distributions are looked for within sinh(FARTHEST) spreads of the mean, the square of
 # which single precision still holds.
 FARTHEST = 44.0
@@ -153,11 +153,30 @@ def _root(draws: DrawnLikelihoods, outputs: Array, gap: Gap, far: tuple[Array, A
 
     `far` is the function's value far out on either side.
     """
-    at, farthest = _coordinate(draws, outputs)
-    low, high = _enclose(lambda u: gap(at(u)), farthest, far)
     if draws.kind.discrete:
-        return jnp.floor(at(high) + 1e-3)
+        return _enclose(gap, _whole_ends(draws, outputs, far), far, whole=True)[1]
+    at, farthest = _coordinate(draws, outputs)
+    low, high = _enclose(lambda u: gap(at(u)), (-farthest, farthest), far)
     return at(0.5 * (low + high))
+
+
+def _whole_ends(
+    draws: DrawnLikelihoods, outputs: Array, far: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Whole numbers from zero, or one less, that a quantile lies between.
+
+    By Cantelli's inequality, that of the level `p` lies within `sqrt((1 - p) / p)` deviations below
+    the mean, and `sqrt(p / (1 - p))` above it.
+    """
+    mean, between, within = moments(draws, outputs)
+    spread = jnp.sqrt(between + within)
+    share, rest = -far[0], far[1]
+    # Some more, for all of this is rounded; and the whole numbers beside it.
+    low = jnp.floor(mean - 1.01 * spread * jnp.sqrt(rest / share)) - 2
+    high = jnp.ceil(mean + 1.01 * spread * jnp.sqrt(share / rest)) + 2
+    most = 0.25 * jnp.finfo(mean.dtype).max
+    # Where the moments overflow, all that a number can be.
+    return jnp.where(low > -1, jnp.minimum(low, most), -1.0), jnp.where(high < most, high, most)
 
 
 def _coordinate(draws: DrawnLikelihoods, outputs: Array) -> tuple[Callable[[Array], Array], Array]:
@@ -169,7 +188,9 @@ def _coordinate(draws: DrawnLikelihoods, outputs: Array) -> tuple[Callable[[Arra
         centre = jax.scipy.special.logit(jnp.clip(mean, 1e-30, 1 - jnp.finfo(mean.dtype).epsneg))
         return lambda u: jax.nn.sigmoid(centre + u), jnp.full_like(mean, FARTHEST_LOG)
     if lowest == 0:
-        return lambda u: mean * jnp.exp(u), jnp.full_like(mean, FARTHEST_LOG)
+        # One draw makes the mean infinite; ends then lie below it, and are looked for there.
+        centre = jnp.minimum(mean, jnp.sqrt(jnp.finfo(mean.dtype).max))
+        return lambda u: centre * jnp.exp(u), jnp.full_like(mean, FARTHEST_LOG)
     spread = jnp.sqrt(between + within)
     spread = jnp.where(jnp.isfinite(spread) & (spread > 0), spread, 1.0)
     # In u with y = mean + spread * sinh(u), the heaviest tails are a few steps away.
@@ -194,20 +215,24 @@ class _Search(NamedTuple):
         return jnp.abs(self.latest[0] - self.opposite[0])
 
 
-def _enclose(gap: Gap, farthest: Array, far: tuple[Array, Array]) -> tuple[Array, Array]:
+def _enclose(
+    gap: Gap, ends: tuple[Array, Array], far: tuple[Array, Array], *, whole: bool = False
+) -> tuple[Array, Array]:
     """Two points next to each other: the last where the gap is negative, and the first where not.
 
-    `far` is its value at the ends of what is searched. All of it goes entry by entry, where there
+    `far` is its value at the ends of what is searched, or beyond them. With `whole`, points are
+    whole numbers, as far as the type tells them apart. All of it goes entry by entry, where there
     are several targets.
 
     Chandrupatla's method (1997): a step of inverse quadratic interpolation wherever three points
     say that it is safe, else a bisection. A smooth distribution takes one or two dozen evaluations,
     each of which is one of all draws.
     """
-    eps = jnp.finfo(farthest.dtype).eps
+    eps = jnp.finfo(ends[0].dtype).eps
 
     def least(search: _Search) -> Array:
-        return eps * (1 + jnp.abs(search.latest[0]))
+        size = jnp.abs(search.latest[0])
+        return jnp.maximum(0.5, eps * size) if whole else eps * (1 + size)
 
     def goes_on(search: _Search) -> Array:
         return (search.width > 2 * least(search)) & (search.num_steps < MOST_STEPS)
@@ -227,6 +252,8 @@ def _enclose(gap: Gap, farthest: Array, far: tuple[Array, Array]) -> tuple[Array
         share = jnp.where((fa == 0) | (fb == 0), jnp.where(is_new, near, 0.5), share)
         margin = jnp.minimum(least(search) / search.width, 0.5)
         x = a + jnp.clip(share, margin, 1 - margin) * (b - a)
+        if whole:
+            x = jnp.clip(jnp.round(x), jnp.minimum(a, b) + 1, jnp.maximum(a, b) - 1)
         fx, is_low = gap(x)
         same_side = is_low == search.is_low
         opposite, before = (
@@ -238,10 +265,10 @@ def _enclose(gap: Gap, farthest: Array, far: tuple[Array, Array]) -> tuple[Array
         active = goes_on(search)
         return jax.tree.map(lambda new, old: jnp.where(active, new, old), moved, search)
 
-    ends = (-farthest, far[0]), (farthest, far[1])
-    is_low, num_steps = jnp.ones(farthest.shape, bool), jnp.zeros(farthest.shape, jnp.int32)
+    low, high = (ends[0], far[0]), (ends[1], far[1])
+    is_low, num_steps = jnp.ones(ends[0].shape, bool), jnp.zeros(ends[0].shape, jnp.int32)
     # There is no third point yet, so that `place` is no number and the first step a bisection.
-    first = _Search(ends[0], ends[1], ends[1], is_low, num_steps)
+    first = _Search(low, high, high, is_low, num_steps)
     last = jax.lax.while_loop(lambda search: jnp.any(goes_on(search)), step, first)
     a, b = last.latest[0], last.opposite[0]
     return jnp.minimum(a, b), jnp.maximum(a, b)

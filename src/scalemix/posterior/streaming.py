@@ -12,6 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._mesh import DATA, MEMBERS, WHOLE, check_mesh, put, to_host
 from scalemix._random import side_key
+from scalemix._text import shortened
 from scalemix._types import PyTree
 from scalemix.data.rows import Inputs, num_rows
 from scalemix.networks.calling import seed
@@ -40,8 +41,10 @@ def stream(
     x: Inputs,
     *by_row: np.ndarray,
     mesh: Mesh | None = None,
-) -> tuple[np.ndarray, ...]:
-    """A statistic of all draws' outputs at each row, in double precision.
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """A statistic of all draws' outputs at each row, in double precision, and which rows are lost.
+
+    What the statistic is where an output overflowed, means nothing.
 
     `indices` are the places that the draws take, and `by_row` are further arguments of the
     statistic, with one entry for each row. On several devices draws are spread along `members`, and
@@ -53,7 +56,7 @@ def stream(
     most = min(cap, each * ROWS_AT_A_TIME)
     block = max(1, min(most, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length())))
     block = each * -(-block // each)
-    results = []
+    results, all_lost = [], []
     if mesh is not None:
         networks, indices, key, statistic = _on_each(mesh, (networks, indices, key, statistic))
     for start in range(0, max(total, 1), block):
@@ -61,22 +64,28 @@ def stream(
         fill = block - min(block, total - start)
         # All blocks have one shape: the last is filled up and cut again.
         inputs, *beside = jax.tree.map(
-            lambda a, rows=rows, fill=fill: np.concatenate(
-                [a[rows], np.zeros((fill, *a.shape[1:]), a.dtype)]
-            ),
-            (x, *by_row),
+            lambda a, rows=rows, fill=fill: _filled(a[rows], fill), (x, *by_row)
         )
         if mesh is not None:
             inputs = put(mesh, inputs, PartitionSpec(DATA))
             beside = put(mesh, beside, BY_ROW)
         likelihoods, outputs, lost = draw_outputs(networks, num_outputs, indices, key, inputs, mesh)
-        lost = to_host(mesh, lost)[: block - fill]
-        if lost.any():
-            raise ValueError(too_far("network's output", start + int(np.argmax(lost))))
+        all_lost.append(to_host(mesh, lost)[: block - fill])
         values = to_host(mesh, _summarise(statistic, likelihoods, outputs, *beside, mesh=mesh))
         # Double precision from here on, where targets are shifted back to their own units.
         results.append([_widen(value[: block - fill]) for value in values])
-    return tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
+    values = tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
+    return values, np.concatenate(all_lost)
+
+
+def _filled(rows: np.ndarray, num: int) -> np.ndarray:
+    """The rows, and so many more like the last.
+
+    A search takes as long as that of the row for which it takes longest. So these are like a row
+    that there is: a quantile of the level zero, for example, would be looked for without end.
+    """
+    more = rows[-1:] if len(rows) else np.zeros((1, *rows.shape[1:]), rows.dtype)
+    return np.concatenate([rows, np.repeat(more, num, axis=0)])
 
 
 def devices_for(num_rows: int) -> Mesh | None:
@@ -94,12 +103,28 @@ def _on_each(mesh: Mesh, tree: PyTree) -> PyTree:
     return eqx.combine(put(mesh, arrays), rest)
 
 
-def too_far(what: str, row: int) -> str:
-    """What to say of a row at which numbers overflow."""
+def any_by_row(flags: np.ndarray) -> np.ndarray:
+    """For each row, whether any of its flags is set."""
+    return np.asarray(flags.any(axis=tuple(range(1, flags.ndim))))
+
+
+def too_far(what: str, is_far: np.ndarray, given: str = "") -> str:
+    """What to say of rows at which a number overflows, and what is `given` in its place."""
+    rows = np.flatnonzero(is_far)
+    one = len(rows) == 1
     return (
-        f"The {what} at row {row} of x is beyond what single precision holds: the row lies too far "
-        f"from all that the network was trained on. Look at the units of its inputs, or remove it."
+        f"The {what} at {'row' if one else 'rows'} {shortened(map(str, rows), 5)} of x is beyond "
+        f"what single precision holds{given and f' and given as {given}'}: "
+        f"{'the row lies' if one else 'the rows lie'} too far from all that the network was "
+        f"trained on. Look at the units of {'its' if one else 'their'} inputs, or remove "
+        f"{'it' if one else 'them'}."
     )
+
+
+def refuse_lost(lost: np.ndarray) -> None:
+    """Raise `ValueError` if an output of any row overflowed."""
+    if lost.any():
+        raise ValueError(too_far("network's output", lost))
 
 
 def _lost(outputs: Array) -> Array:

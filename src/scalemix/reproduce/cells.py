@@ -19,7 +19,7 @@ from scalemix.model.model import Model
 from scalemix.networks import ResNet
 from scalemix.posterior import statistics
 from scalemix.posterior.posterior import Posterior
-from scalemix.posterior.streaming import stream
+from scalemix.posterior.streaming import refuse_lost, stream
 from scalemix.reproduce.dropout import GROUPS, KINDS, SplitFits, fit_dropout
 from scalemix.reproduce.plans import WIDTH, Plan, Split
 from scalemix.structures import ADD, ARD, ARDADD, Structure
@@ -91,9 +91,10 @@ def _scores(
     seen = inputs_as_seen(check_inputs(x, model), model, scaling)
     targets = targets_as_seen(check_targets(y, model.likelihood), scaling, seen.dtype)
     places = jnp.arange(NUM_PREDICTED)
-    mean, error, log_prob = stream(
+    (mean, error, log_prob), lost = stream(
         _statistics, posterior.networks, 1, places, posterior.key, seen, targets
     )
+    refuse_lost(lost)
     return {
         "rmse": metrics.rmse(y, mean * scaling.y_scale + scaling.y_mean),
         "paper_rmse": metrics.paper_rmse(error * scaling.y_scale),

@@ -1,5 +1,6 @@
 """What both estimators share: the settings, and everything that follows from a posterior."""
 
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
 
 from scalemix._text import listing, shortened
-from scalemix._warnings import warn
+from scalemix._warnings import Said, warn
 from scalemix.analysis.column_relevance import input_variances, shares_of_columns
 from scalemix.data.bins import Bins, check_bins
 from scalemix.data.preparation import InputWarning
@@ -56,6 +57,9 @@ class ScaleMixEstimator(BaseEstimator):
     _calibration_pruned: bool = False
     # Inputs that pruning has left unread, likewise.
     _unread: tuple[int, ...] = ()
+    # Which remarks were made on which rows. It changes as predictions are made, and is of no use to
+    # another process.
+    _said: Said
     ranges_: Ranges | None
     n_features_in_: int
     bins: Bins
@@ -126,6 +130,7 @@ class ScaleMixEstimator(BaseEstimator):
         self.posterior_, self.trials_ = fitted
         self.input_variances_ = input_variances(self.posterior_, inputs, weight)
         self.conformal_, self._calibration_pruned, self._unread = None, False, ()
+        self._said = Said()
         if len(apart):
             self.conformal_ = calibrate(
                 self.posterior_.predict(self.encoder_.encode(to_calibrate)), outcomes
@@ -159,7 +164,7 @@ class ScaleMixEstimator(BaseEstimator):
         """
         x, outside = self._look(X)
         if outside is not None:
-            warn_outside(outside)
+            warn_outside(outside, self._said, x)
         return x
 
     def outside(self, X: Any) -> Outside:
@@ -174,7 +179,9 @@ class ScaleMixEstimator(BaseEstimator):
         -------
         scalemix.data.ranges.Outside
             `by_row` is one number for each row: zero inside, else by how much it is outside; one or
-            more for a row with a word that training did not have, which is in `unknown`.
+            more for a row with a word that training did not have, which is in `unknown`. `is_far`
+            says which rows are far outside, above 0.5; these are the ones that a `RangeWarning`
+            counts.
 
         Examples
         --------
@@ -193,6 +200,7 @@ class ScaleMixEstimator(BaseEstimator):
         """The inputs of networks, and how far rows lie outside, as far as it is known."""
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
+        surprises: list[str] = []
         if isinstance(self.encoder_, NumberEncoder):
             rows: Rows = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
         else:
@@ -203,9 +211,11 @@ class ScaleMixEstimator(BaseEstimator):
                 )
             validate_data(self, X, reset=False, skip_check_array=True)
             rows = table_of(X)
-            if surprises := self.encoder_.columns.surprises(rows):
-                warn(f"Training had nothing like this: {'; '.join(surprises)}.", InputWarning)
+            surprises = self.encoder_.columns.surprises(rows)
         x = self.encoder_.encode(rows)
+        if surprises:
+            told = f"Training had nothing like this: {'; '.join(surprises)}."
+            self._said.warn(told, InputWarning, x)
         if self.ranges_ is None:
             return x, None
         return x, self.ranges_.outside(self.encoder_.numbers(x), self.encoder_.unknown(rows))
@@ -238,7 +248,9 @@ class ScaleMixEstimator(BaseEstimator):
         """
         # Encoding comes first: it says so if nothing has been fitted yet.
         x = self.encode(X)
-        return self.posterior_.predict(x)
+        predictive = self.posterior_.predict(x)
+        predictive._warn = partial(self._said.warn, rows=x)
+        return predictive
 
     def calibrate(self, X: Any, y: Any) -> Any:
         """Calibrate conformal intervals, or sets of classes, by rows that `fit` has not seen.
@@ -368,6 +380,7 @@ class ScaleMixEstimator(BaseEstimator):
         state = dict(inherited)
         if "posterior_" in state:
             state["posterior_"] = to_bytes(state["posterior_"])
+        state.pop("_said", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -382,4 +395,5 @@ class ScaleMixEstimator(BaseEstimator):
         if "posterior_" in state:
             # Pickles from before it was kept take all inputs to vary alike.
             state.setdefault("input_variances_", np.ones(1))
+            state["_said"] = Said()
         super().__setstate__(state)

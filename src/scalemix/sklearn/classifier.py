@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from scalemix.data.bins import Bins
 from scalemix.data.values import check_classes
 from scalemix.fitting.settings import Task
+from scalemix.posterior.streaming import refuse_lost
 from scalemix.sklearn.base import ScaleMixEstimator
 from scalemix.sklearn.targets import ClassWeight, MissingTarget, weigh_classes, with_targets
 
@@ -256,8 +257,10 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         >>> ScaleMixClassifier(**settings).fit(x, np.arange(40) % 3).predict(x[:5]).shape
         (5,)
         """
-        best = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[best]
+        shares = self.predict_proba(X)
+        # A label has no way to say that nothing is known.
+        refuse_lost(np.isnan(shares[:, 0]))
+        return self.classes_[shares.argmax(axis=1)]
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """The classes that each row may well have: a set that holds its own with a probability.

@@ -232,14 +232,14 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             A table.
         return_std : bool, default=False
             Whether to give the standard deviation of each row's target, too.
-        quantiles : sequence of float, optional
+        quantiles : float or sequence of float, optional
             Levels in (0, 1). Their quantiles are then given in place of the means.
 
         Returns
         -------
         ndarray of shape (rows,) or (rows, targets), or a pair of them
-            The means, or the means and the standard deviations. With `quantiles`, an array that
-            has one axis more, the levels: (rows, levels) or (rows, targets, levels).
+            The means, or the means and the standard deviations. With a sequence of `quantiles`, an
+            array that has one axis more, the levels: (rows, levels) or (rows, targets, levels).
 
         Examples
         --------
@@ -251,12 +251,15 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         ((5,), True)
         >>> estimator.predict(x[:5], quantiles=[0.1, 0.5, 0.9]).shape
         (5, 3)
+        >>> estimator.predict(x[:5], quantiles=0.5).shape
+        (5,)
         """
         if return_std and quantiles is not None:
             raise ValueError("Ask for return_std or for quantiles, not for both at once.")
         predictive = self.predict_dist(X)
         if quantiles is not None:
-            return np.moveaxis(predictive.quantile(np.atleast_1d(quantiles)), 0, -1)
+            values = predictive.quantile(quantiles)
+            return np.moveaxis(values, 0, -1) if np.ndim(quantiles) else values
         return (predictive.mean, predictive.std) if return_std else predictive.mean
 
     def predict_interval(

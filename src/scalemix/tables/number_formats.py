@@ -19,6 +19,8 @@ from scalemix.tables.units import PARTS_OF_ONE, SPACES, WithUnit, find_unit, spl
 # A column with this share of numbers was meant to hold numbers, and other text in it is a mistake.
 MOSTLY = 0.8
 POINT, COMMA = ".", ","
+# A number without a % among others that have it is one of them, unless it may be a share of one.
+LARGEST_SHARE = 1.0
 WORDS = {POINT: "point", COMMA: "comma"}
 # What may stand between thousands, by the mark before the decimals.
 BETWEEN = {POINT: f",'\u2019{SPACES}", COMMA: f".'\u2019{SPACES}"}
@@ -63,7 +65,8 @@ class Known(NamedTuple):
     fixed: Mapping[str, str] = {}
     """The marks that columns had in earlier rows of the same table."""
     signed: Mapping[str, bool] = {}
-    """Whether columns in percent had the sign in earlier rows of the same table."""
+    """Whether columns in percent had the sign in earlier rows of the same table, or were without it
+    and may be shares of one."""
     units: Mapping[str, str] | None = None
     """The units of columns in the table of a model; `None` if there is no model yet."""
 
@@ -189,20 +192,33 @@ def _on_bare(
 ) -> list[str]:
     """A remark on numbers without the unit that others of their column have.
 
-    Where the unit is a part of one, such as %, they may be a hundred times too small: `InputError`.
+    Where the unit is a part of one, such as %, those that may be shares may be a hundred times too
+    small: `InputError`.
     """
+    odd = None
     for place, was, now in zip(places, cells, one.cells, strict=True):
-        bare = _is_number(was) if was == now else False
         # Nothing is nothing in every unit.
-        if not bare or was in (0, "0"):
+        if was != now or not _is_number(was) or not (size := _size(was)):
             continue
-        if one.unit in PARTS_OF_ONE:
+        if one.unit in PARTS_OF_ONE and size <= LARGEST_SHARE:
             raise InputError(
                 f"{path}, {place}, column {name!r}: {was!r:.40} has no {one.unit}, and other rows "
-                f"such as {one.example[0]!r} have it. Write them alike: 12% is not 0.12."
+                f"such as {one.example[0]!r} have it. It may be {was}{one.unit}, or a share of "
+                f"one, which is another number: write it as the others are. --missing {was} makes "
+                f"it a gap, and `scalemix fit` does without the column with --ignore {name}."
             )
-        return [f"{name!r}: some numbers without a unit, such as {was}, taken to be in {one.unit}"]
-    return []
+        odd = was if odd is None else odd
+    if odd is None:
+        return []
+    return [f"{name!r}: some numbers without a unit, such as {odd}, taken to be in {one.unit}"]
+
+
+def _size(cell: Cell) -> float:
+    """The least size of a number, however its text is read."""
+    if not isinstance(cell, str):
+        return abs(float(cell))  # pyright: ignore[reportArgumentType]
+    ways = zip((POINT, COMMA), _ways(cell), strict=True)
+    return min(abs(float(str(_plain(cell, mark)))) for mark, is_way in ways if is_way)
 
 
 def _is_number(cell: Cell) -> bool:
@@ -336,20 +352,37 @@ def read_number(said: str, decimal: str | None, unit: str) -> float | None:
     """A number by itself, as it would stand in a column with this decimal mark and unit.
 
     `None` if it has another unit, is no number, or may be several: where no comma stands before
-    decimals, 3,5 may be 3 and 5, and where no mark is known, so may 1,200.
+    decimals, 3,5 may be 3 and 5, and where no mark is known, 1,200 and 1.200 may be either.
     """
-    said = said.strip()
-    parts = split(said)
-    if parts is not None:
-        sign, said = parts
-        if sign != unit:
-            return None
+    bare = _without_unit(said, unit)
+    if bare is None:
+        return None
+    said = bare
     if is_open(said):
-        marks = [decimal or POINT] if decimal or COMMA not in said else []
+        marks = [] if decimal is None else [decimal]
     else:
         marks = [COMMA, POINT] if decimal == COMMA else [POINT]
     of = next((mark for mark in marks if PATTERNS[mark].fullmatch(said)), None)
     return None if of is None else float(str(_plain(said, of)))
+
+
+def both_ways(said: str, unit: str) -> tuple[float, float] | None:
+    """The smaller and the larger number that one may be by itself, if it may be two."""
+    said = _without_unit(said, unit) or ""
+    if not is_open(said):
+        return None
+    ways = [float(str(_plain(said, mark))) for mark in (POINT, COMMA)]
+    return min(ways, key=abs), max(ways, key=abs)
+
+
+def _without_unit(said: str, unit: str) -> str | None:
+    """A number by itself without the sign of its unit; `None` if it has another."""
+    said = said.strip()
+    parts = split(said)
+    if parts is None:
+        return said
+    sign, said = parts
+    return said if sign == unit else None
 
 
 def _is_python(cell: str) -> bool:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from scalemix.tables.arrow_cells import texts_of
 from scalemix.tables.cells import number
 from scalemix.tables.gaps import without_marked
-from scalemix.tables.number_formats import Known, settle
+from scalemix.tables.number_formats import LARGEST_SHARE, Known, settle
 from scalemix.tables.table import Cell, InputError, Table, TextFormat
 from scalemix.tables.units import PARTS_OF_ONE
 
@@ -73,20 +73,24 @@ def settle_columns(
 
 
 def known_after(known: Known, table: Table) -> Known:
-    """What is known of later rows of the same table; `InputError` if some have a % and some not."""
+    """What is known of later rows of the same table.
+
+    `InputError` if some have a % and others, without it, may be shares of one.
+    """
     signed = dict(known.signed)
     for name, unit in (known.units or {}).items():
         if unit not in PARTS_OF_ONE or name not in table.columns:
             continue
         has_sign = name in table.text.units
-        # Gaps and zeros are the same with a sign or without.
-        if not has_sign and not any(number(cell) for cell in table.column(name)):
+        # Gaps, zeros and numbers above one are the same with a sign or without.
+        sizes = [] if has_sign else [abs(number(cell) or 0) for cell in table.column(name)]
+        if not has_sign and not any(0 < size <= LARGEST_SHARE for size in sizes):
             continue
         if signed.setdefault(name, has_sign) != has_sign:
             raise InputError(
                 f"{table.path}, column {name!r}: from {table.places[0]} on its numbers are written "
                 f"{'with' if has_sign else 'without'} a {unit}, unlike those before. Write them "
-                f"alike: 12% is not 0.12."
+                f"alike: 0.12% is not 0.12."
             )
     return known._replace(fixed={**table.text.decimals, **known.fixed}, signed=signed)
 

@@ -21,7 +21,7 @@ from scalemix.data.rows import num_rows, take_rows
 from scalemix.data.values import check_weights, is_whole
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods
-from scalemix.posterior.streaming import stream
+from scalemix.posterior.streaming import refuse_lost, stream
 
 # Rows whose weights are held at a time.
 ROWS_AT_A_TIME = 4096
@@ -127,10 +127,11 @@ def find_pareto_k(
     batch, examples, effective = np.zeros(num_draws), [], []
     for start in range(0, num, ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
-        log_probs, ks, worths = stream(
+        (log_probs, ks, worths), lost = stream(
             _by_draw, networks, likelihood.num_outputs, jnp.arange(num_draws), key,
             take_rows(inputs, rows), targets[rows],
         )  # fmt: skip
+        refuse_lost(lost)
         # In double precision: many rows make sums whose differences single precision would lose.
         batch += weight[rows] @ log_probs
         examples.append(ks)
