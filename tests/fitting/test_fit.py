@@ -115,3 +115,15 @@ def test_the_bar_shows_itself_on_request(capsys):
     assert "objective=" in shown
     sx.fit(build(), X, Y, METHOD, key=KEY)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("method", ["VariationalEM", "NoiseTraining"])
+def test_fits_in_double_precision_mix_no_types(method, float64):
+    """Tests run under strict promotion, where single and double precision do not go together."""
+    mixture = sx.HalfCauchy(1.0) if method == "VariationalEM" else sx.Bernoulli(0.9)
+    network = sx.networks.MLP(X.shape[1], "scalar", 4, 1, key=KEY)
+    model = sx.Model(network, sx.ARD(mixture), sx.likelihoods.Gaussian())
+    training = getattr(sx, method)(steps=5, batch_size=8)
+    posterior = sx.fit(model, np.float64(X), np.float64(Y), training, key=KEY)
+    weights = [leaf for leaf in jax.tree.leaves(posterior.model.network) if hasattr(leaf, "dtype")]
+    assert {leaf.dtype for leaf in weights} == {jnp.dtype("float64")}

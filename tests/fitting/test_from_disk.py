@@ -269,3 +269,51 @@ def test_large_arrays_are_arrays(monkeypatch):
     assert (array.dtype, array.shape, array.flags.writeable) == (np.float32, (5, 3), True)
     assert array.sum() == 105
     assert sorted(rows_of(open_(X, target=Y))) == list(range(NUM))
+
+
+@pytest.mark.parametrize("standardize", [True, False])
+@pytest.mark.parametrize("is_split", [True, False])
+@pytest.mark.parametrize(
+    ("likelihood", "bad", "says"),
+    [
+        (sx.likelihoods.LogNormal(), -2.0, "the targets of LogNormal are above 0"),
+        (sx.likelihoods.Poisson(), -1, "which Poisson gives no probability"),
+        (sx.likelihoods.Poisson(), 2**40, "Poisson counts no further"),
+    ],
+)
+def test_a_target_that_cannot_be_is_named_with_its_file_and_row(
+    tmp_path, likelihood, bad, says, is_split, standardize
+):
+    y = np.arange(1, NUM + 1, dtype=type(bad))
+    y[17] = bad
+    for first, last in ((0, 10), (10, NUM)):
+        columns = {"a": X[first:last, 0], "y": y[first:last]}
+        parquet.write_table(pa.table(columns), tmp_path / f"{first}.parquet", row_group_size=4)
+    np.save(tmp_path / "x.npy", X[:, :1])
+    np.save(tmp_path / "y.npy", y)
+    model = sx.Model(
+        sx.networks.MLP(1, "scalar", 4, 1, key=KEY), sx.ARD(sx.HalfCauchy(1.0)), likelihood
+    )
+    for source, target, place in (
+        # Rows of files are counted as people do, those of arrays as arrays do.
+        (tmp_path, "y", r"10\.parquet, row 8"),
+        (tmp_path / "x.npy", tmp_path / "y.npy", "row 17"),
+    ):
+        batches = open_(source, target=target)
+        if is_split:
+            held_out = np.array([2, 12, 16, 20])
+            batches = batches.without(held_out)
+        with pytest.raises(
+            ValueError, match=rf"^y is {int(bad)} at .*{place}[:,] {says}"
+        ) as raised:
+            sx.fit_batches(model, batches, EM, key=KEY, standardize=standardize)
+        assert "Batch" not in str(raised.value)
+
+
+def test_a_row_of_weight_zero_is_not_the_one_that_is_named(tmp_path):
+    y, weight = np.abs(Y) + 1, np.ones(NUM)
+    y[[3, 17]], weight[3] = -2.0, 0.0
+    model = sx.Model(MODEL.network, MODEL.structures, sx.likelihoods.LogNormal())
+    batches = open_(X, target=y, weight=weight)
+    with pytest.raises(ValueError, match="y is -2 at row 17"):
+        sx.fit_batches(model, batches, EM, key=KEY)

@@ -172,3 +172,13 @@ def test_fits_to_the_same_arrays_share_them(monkeypatch):
     held_out = dataclasses.replace(METHOD, validation_fraction=0.3)
     sx.fit_many(build(), [X, X], [Y, Y], held_out, keys=keys)
     assert stacked == [1, 2, 2, 2]
+
+
+def test_the_value_that_cannot_differ_is_named():
+    models = [
+        sx.Model(build().network, sx.ARD(sx.Gaussian(0.3)), sx.likelihoods.StudentT(dof))
+        for dof in (4, 6)
+    ]
+    says = "model 1 differs from model 0 in likelihood.dof: 6, and not 4. Fit them one by one"
+    with pytest.raises(ValueError, match=says):
+        sx.fit_many(models, [X, X], [Y, Y], METHOD, keys=jax.random.split(KEY, 2))

@@ -75,9 +75,11 @@ def visits(
 
     def order(epoch: Array) -> Array:
         ticket = jax.random.uniform(jax.random.fold_in(key, epoch), (longest,), jnp.float32)
-        return jnp.argsort(jnp.where(jnp.arange(longest) < num_rows, ticket, 2.0))
+        return jnp.argsort(
+            jnp.where(jnp.arange(longest, dtype=num_rows.dtype) < num_rows, ticket, 2.0)
+        )
 
-    return jax.vmap(order)(first_epoch + jnp.arange(num_epochs))
+    return jax.vmap(order)(first_epoch + jnp.arange(num_epochs, dtype=first_epoch.dtype))
 
 
 def batch_rows(
@@ -88,5 +90,5 @@ def batch_rows(
     `start` is the position of the first row in the first of these epochs. Each epoch has every row
     once.
     """
-    place = start + jnp.arange(num_steps * batch_size)
+    place = start + jnp.arange(num_steps * batch_size, dtype=start.dtype)
     return orders[place // num_rows, place % num_rows].reshape(num_steps, batch_size)

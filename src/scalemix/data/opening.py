@@ -139,6 +139,7 @@ def _columns(path: Path, target: Any, columns: Sequence[str] | None, weight: Any
                 beside,
                 isinstance(target, str),
             ),
+            part.place,
         )
         for file in files
         for part in file.parts()
@@ -231,6 +232,7 @@ def _arrays(source: Any, target: Any, weight: Any, size: int) -> list[Piece]:
             min(size, num - start),
             round(num_bytes * min(size, num - start) / num),
             functools.partial(read, start, min(start + size, num)),
+            lambda row, start=start: f"row {start + row}",
         )
         for start in range(0, num, size)
     ]

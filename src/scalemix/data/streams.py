@@ -12,6 +12,7 @@ from scalemix._threads import in_this_precision
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
+from scalemix.data.faults import Fault, first_fault
 from scalemix.data.preparation import check_possible, check_support
 from scalemix.data.reader import Reader
 from scalemix.data.rows import Inputs, are_several, is_table, num_rows, take_rows
@@ -99,7 +100,8 @@ class BatchStream:
         self.batch_size: int = 0
         self.ahead: list[Any] = [self._next()]
         # A copy: it is kept, and would keep the window that its rows were taken from.
-        self.first: RawBatch = jax.tree.map(np.array, self._read(self.ahead[0], 0))
+        with self._naming_rows():
+            self.first: RawBatch = jax.tree.map(np.array, self._read(self.ahead[0], 0))
         self.batch_size = len(self.first.y)
         if self.batch_size > self.num_rows:
             raise ValueError(
@@ -135,11 +137,12 @@ class BatchStream:
         else:
             blocks = self.epochs.in_order(in_this_precision(measured))
         seen, weight, together = 0, 0.0, None
-        for num, weighs, moments in blocks:
-            seen, weight = seen + num, weight + weighs
-            if seen > self.num_rows:
-                break
-            together = moments if together is None else together.merge(moments)
+        with self._naming_rows():
+            for num, weighs, moments in blocks:
+                seen, weight = seen + num, weight + weighs
+                if seen > self.num_rows:
+                    break
+                together = moments if together is None else together.merge(moments)
         if seen != self.num_rows:
             raise ValueError(
                 f"num_rows={self.num_rows}, and one pass over all batches has "
@@ -160,7 +163,11 @@ class BatchStream:
         return [self._pop() for _ in range(count)]
 
     def as_seen(self, start: int, items: list[Any]) -> Data:
-        """What `take` gives, of batches that were pulled. Nothing else is read or changed."""
+        """What `take` gives, of batches that were pulled. Nothing else is changed."""
+        with self._naming_rows():
+            return self._as_seen(start, items)
+
+    def _as_seen(self, start: int, items: list[Any]) -> Data:
         whole = self._joined(start, items)
         try:
             data = self._seen(self._filled(items, whole))
@@ -259,18 +266,44 @@ class BatchStream:
                 f"Each batch must be (x, y) or (x, y, sample_weight); got {type(item).__name__}."
             )
         with _naming(number):
-            x = check_inputs(_as_numpy(item[0]), self.reader)
-            y = check_targets(_as_numpy(item[1]), self.reader.likelihood)
-            if len(y) != num_rows(x) or not len(y):
-                raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
-            weight = check_weights(item[2] if len(item) == 3 else None, len(y))
-            # A row of weight zero only fills: whatever its target is, it gets one that can be.
-            counted = np.flatnonzero(weight)
-            y = np.where((weight > 0).reshape(-1, *[1] * (y.ndim - 1)), y, y[counted[0]])
-            check_support(self.reader.likelihood, y, y, np.arange(len(y)))
-            if not self.reader.likelihood.continuous_units:
-                check_possible(self.reader, y, np.arange(len(y)))
+            return self._checked(item)
+
+    def _checked(self, item: Any) -> RawBatch:
+        x = check_inputs(_as_numpy(item[0]), self.reader)
+        y = check_targets(_as_numpy(item[1]), self.reader.likelihood)
+        if len(y) != num_rows(x) or not len(y):
+            raise ValueError(f"x has {num_rows(x)} rows and y has {len(y)}.")
+        weight = check_weights(item[2] if len(item) == 3 else None, len(y))
+        # A row of weight zero only fills: whatever its target is, it gets one that can be.
+        counted = np.flatnonzero(weight)
+        y = np.where((weight > 0).reshape(-1, *[1] * (y.ndim - 1)), y, y[counted[0]])
+        check_support(self.reader.likelihood, y, y, np.arange(len(y)))
+        if not self.reader.likelihood.continuous_units:
+            check_possible(self.reader, y, np.arange(len(y)))
         return RawBatch(x, y, weight)
+
+    @contextlib.contextmanager
+    def _naming_rows(self) -> Iterator[None]:
+        """Errors name the row on disk, if the loader knows it: a batch is shuffled."""
+        try:
+            yield
+        except ValueError:
+            # A loader of one's own need not know it.
+            place = getattr(self.epochs, "place", None)
+            if self.epochs is not None and place is not None:
+                for number, fault in enumerate(
+                    self.epochs.in_order(in_this_precision(self._fault))
+                ):
+                    if fault is not None:
+                        where = place(number, fault.row)
+                        raise ValueError(fault.said.replace("at row 0", f"at {where}")) from None
+            raise
+
+    def _fault(self, number: int, item: Any) -> Fault | None:
+        """The first row of a block that cannot be used."""
+        # Rows of weight zero may hold anything.
+        rows = np.flatnonzero(item[2]) if len(item) == 3 else np.arange(_length(item))
+        return first_fault(rows, lambda some: self._seen(self._checked(take_rows(item, some))))
 
     def _filled(self, items: list[Any], joined: RawBatch) -> RawBatch:
         """The rows of these batches with the shorter ones filled up."""

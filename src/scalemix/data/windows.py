@@ -28,6 +28,8 @@ class Piece(NamedTuple):
     num_bytes: int
     read: Callable[[], Rows]
     """Reads them, or raises a `ValueError` that names the file and the row."""
+    place: Callable[[int], str]
+    """Where one of its rows lies, as a person would say it."""
 
 
 class Selection(NamedTuple):
@@ -188,6 +190,31 @@ class DiskBatches:
         )
         for (result,) in self._run_ahead(jobs, 1):
             yield result
+
+    def place(self, number: int, row: int) -> str:
+        """Where a row of a piece lies on disk.
+
+        Parameters
+        ----------
+        number : int
+            The number of the piece, as `in_order` counts them.
+        row : int
+            The row, counted from 0 among those of the piece that are read.
+
+        Returns
+        -------
+        str
+            Its file, if it has one, and its row in it.
+
+        Examples
+        --------
+        >>> batches = sx.data.open_batches(x, target=y, batch_size=10, key=key)
+        >>> batches.place(0, 7)
+        'row 7'
+        """
+        which = int(np.flatnonzero(self._counts)[number])
+        start, stop = self._starts[which : which + 2]
+        return self._pieces[which].place(int(self._selection.of(int(start), int(stop))[row]))
 
     def split(self, fraction: float, *, key: Any) -> tuple["DiskBatches", "DiskBatches"]:
         """The batches without a random part of the rows, and that part.

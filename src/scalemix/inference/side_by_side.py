@@ -36,10 +36,13 @@ def stack_fits(methods: Sequence[Any], models: Sequence[Model]) -> SideBySide:
     for i, (arrays, other) in enumerate(parts):
         if not eqx.tree_equal(static, other) or jax.tree.map(jnp.shape, arrays) != shapes:
             what = "model" if eqx.tree_equal(static.methods, other.methods) else "method"
+            known = _difference(other.models, static.models)
             raise ValueError(
                 f"Fits that run together must be of one kind: {what} {i} differs from {what} 0 in "
                 + (
-                    "its network, its frozen arrays, its structures or its likelihood."
+                    f"{known}. Fit them one by one."
+                    if known is not None
+                    else "its network, its frozen arrays, its structures or its likelihood."
                     if what == "model"
                     else "more than its learning rate, temperature or objective."
                 )
@@ -50,6 +53,24 @@ def stack_fits(methods: Sequence[Any], models: Sequence[Model]) -> SideBySide:
         *(arrays for arrays, _ in parts),
     )
     return eqx.combine(stacked, static)
+
+
+def _difference(model: Model, other: Model) -> str | None:
+    """The first plain value that two models do not share, by its name; `None` if there is none.
+
+    Most numbers are arrays, and may differ. Those that decide on a program are not, such as whole
+    degrees of freedom.
+    """
+    (leaves, tree), (others, other_tree) = (
+        jax.tree_util.tree_flatten_with_path(each) for each in (model, other)
+    )
+    if tree != other_tree:
+        return None
+    for (path, value), (_, beside) in zip(leaves, others, strict=True):
+        if isinstance(value, int | float | str) and value != beside:
+            name = jax.tree_util.keystr(path, simple=True, separator=".")
+            return f"{name}: {value!r}, and not {beside!r}"
+    return None
 
 
 def take(tree: PyTree, rows: int | slice) -> PyTree:

@@ -45,6 +45,10 @@ class SomeRows(NamedTuple):
         """Which rows of the part are left."""
         return np.delete(np.arange(self.part.num_rows), self.dropped)
 
+    def place(self, row: int) -> str:
+        """Where one of the rows that are left stands, as a person would count it."""
+        return self.part.place(int(self.kept[row]))
+
 
 NONE_DROPPED = np.zeros(0, np.int64)
 

@@ -40,7 +40,7 @@ class TableBatches:
         self._tables, self._columns, self._scaling = tables, columns, scaling
         self._names = [*(column.name for column in columns.inputs), *columns.target.columns]
         pieces = [
-            Piece(part.num_rows, part.num_bytes, lambda part=part: self._read(part))
+            Piece(part.num_rows, part.num_bytes, lambda part=part: self._read(part), part.place)
             for part, _ in tables.parts
         ]
         disk = DiskBatches(pieces, batch_size=batch_size, window=WINDOW, seed=seed, threads=THREADS)
@@ -60,6 +60,10 @@ class TableBatches:
     def in_order(self, each: Callable[[int, Rows], Any]) -> Iterator[Any]:
         """What `each` makes of all rows, as they lie on disk."""
         return self._disk.in_order(lambda number, rows: each(number, self._expanded(rows)))
+
+    def place(self, number: int, row: int) -> str:
+        """Where a row of a block of `in_order` lies."""
+        return self._disk.place(number, row)
 
     def _read(self, part: SomeRows) -> Rows:
         table = self._tables.table(part, self._names)

@@ -72,6 +72,8 @@ class Bound(NamedTuple):
 
     def per_datum(self, num_data: ArrayLike, temperature: ArrayLike) -> Array:
         """The bound divided by N, the divergence tempered."""
+        # Settings are single precision where the network may be double.
+        temperature = jnp.asarray(temperature, self.kl.dtype)
         return self.log_likelihood - temperature * (self.kl - self.log_hyperprior) / num_data
 
 

@@ -237,7 +237,8 @@ class NoiseTraining(Training):
             self.objective, values, batch.weight, total=batch.total, weighting=weighting
         )
         penalty = current.penalty("hierarchical" if self.deterministic else "expanded")
-        penalty = penalty if temperature is None else temperature * penalty
+        if temperature is not None:
+            penalty = jnp.asarray(temperature, penalty.dtype) * penalty
         recorded = {}
         if self.record_weights:
             recorded["importance_weights"] = self._importance_weights(values, batch, weighting)
