@@ -181,8 +181,8 @@ def draw(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
     plain = next(part for part in later if part["name"] == REFERENCE)["refit"]["validation"]
     left.axhline(plain - WANTED, color="grey", lw=0.8, ls="--")
     left.text(27, plain - WANTED - 0.08, "wanted", color="grey", va="top")
-    left.set(xlabel="blocks left", ylabel="validation accuracy, %", xlim=(28, 1))
-    left.legend(frameon=False, fontsize=7, loc="upper right")
+    left.set(xlabel="blocks left", ylabel="validation accuracy, %", xlim=(28, 10))
+    left.legend(frameon=False, fontsize=7, loc="lower left")
     # In a network that learns from another the channels are as its selection left them.
     selected = [part for part in later if "+" in part["part"]]
     for part in [part for part in earlier if part["part"] != "plain"] + selected:
@@ -191,7 +191,8 @@ def draw(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
             1 + np.arange(len(widths)), part["refit"]["left"] / widths, "o-", ms=3,
             label=label(part),
         )  # fmt: skip
-    right.set(xlabel="block", ylabel="share of its channels on", ylim=(0, 1.4))
+    right.set(xlabel="block", ylabel="share of its channels on", ylim=(0, 1.3))
+    right.set_yticks(np.linspace(0, 1, 6))
     right.legend(frameon=False, fontsize=7, loc="upper right", ncols=2)
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
