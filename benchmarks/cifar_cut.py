@@ -1,7 +1,6 @@
 """Networks of cifar_depth.py without what is off, measured on one core.
 
 python benchmarks/cifar_cut.py cut cifar10.npz FOLDER     # adds to results/cifar_depth.json
-python benchmarks/cifar_cut.py curve cifar10.npz FOLDER   # adds what is left with fewer blocks
 python benchmarks/cifar_cut.py table                      # docs/depth.md from the results
 """
 
@@ -22,9 +21,11 @@ import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-from cifar_depth import HELD_OUT, ROWS_AT_ONCE, accuracy, classes, load, masked
-from cifar_networks import CLASSES, Images, ResNet, read_images
-from common import HERE, RESULTS
+from cifar_blocks import blocks_of, masks_of
+from cifar_depth import accuracy, classes, load
+from cifar_networks import CLASSES, ResNet, read_images
+from cifar_training import Course
+from common import HERE, RESULTS, write_table
 
 import scalemix as sx
 from scalemix.data.scaling import Scaling
@@ -35,74 +36,58 @@ from scalemix.posterior.history import History
 FILE = RESULTS / "cifar_depth.json"
 DOCS = HERE.parent / "docs"
 COMPARED, TIMED, TURNS = 100, 100, 9
+# The first networks had so many epochs, and a refit at half the rate.
+EARLIER = 50
+REFERENCE, WANTED = "56-plain-100", 0.3
+STRUCTURES = {"plain": "plain", "ard": "ARD", "add": "ADD", "ard-add": "ARD-ADD"}
 
 
 def cut(cifar: str, folder: Path) -> None:
-    """Take what is off out of the networks of a folder, compare, measure, and keep the numbers."""
-    images = read_images(cifar, "train", COMPARED)
+    """Take what is off out of the networks of a folder, compare, test, and keep the numbers."""
+    images, test = read_images(cifar, "train", COMPARED), read_images(cifar, "test")
+    known = json.loads(FILE.read_text())["parts"] if FILE.exists() else []
     results, networks = [], []
-    for file in sorted(folder.glob("*.json")):
+    files = [file for file in folder.glob("*.json") if not file.stem.endswith("-selected")]
+    for file in sorted(files):
         result = {"name": file.stem, **json.loads(file.read_text())}
-        plain = result["temperature"] is None
-        network = load(file.with_suffix(".eqx"), result["depth"], masks=not plain)
-        if plain:
-            small, result["notes"] = network, []
+        network = load(file.with_suffix(".eqx"), result["depth"])
+        if result["part"] == "plain":
+            small, result["notes"] = unmasked(network), []
         else:
             small, result["notes"] = without_zeros(network, images.x[0])
         wanted, given = (jax.vmap(each)(jnp.asarray(images.x)) for each in (network, small))
         np.testing.assert_allclose(given, wanted, rtol=0, atol=1e-3)
+        result["refit"]["test"] = accuracy(small, test, TIMED)
         results.append(result | size(small, images.x[0]))
         networks.append(small)
-        print(file.stem, results[-1], flush=True)
+        print(json.dumps(results[-1]), flush=True)
+    # Times say something only beside one another: here, those of one folder.
+    for result, least in zip(results, microseconds(networks, images.x), strict=True):
+        result["microseconds"] = least
     names = {result["name"] for result in results}
-    known = json.loads(FILE.read_text())["parts"] if FILE.exists() else []
     others = [part for part in known if part["name"] not in names]
-    if not others:
-        # Times say something only beside one another.
-        for result, least in zip(results, microseconds(networks, images.x), strict=True):
-            result["microseconds"] = least
     FILE.write_text(json.dumps({"parts": others + results}, indent=1) + "\n")
 
 
-def curve(cifar: str, folder: Path) -> None:
-    """Add to the results what is left of the accuracy as blocks go, without any training after.
-
-    Those go first that the fit left the smallest share of their channels.
-    """
-    full = read_images(cifar, "train")
-    held_out = Images(full.x[-HELD_OUT:][:ROWS_AT_ONCE], full.y[-HELD_OUT:][:ROWS_AT_ONCE])
-    results = json.loads(FILE.read_text())
-    for part in results["parts"]:
-        file = folder / f"{part['name']}.eqx"
-        if part["temperature"] is None or not file.exists():
-            continue
-        network = load(file, part["depth"], masks=True)
-        masks = [np.asarray(block.on) for stage in network.stages for block in stage]
-        order = np.argsort([mask.mean() for mask in masks], kind="stable")
-        part["fewer_blocks"] = []
-        for gone in range(0, len(masks), 2):
-            on = [mask & (i not in order[:gone]) for i, mask in enumerate(masks)]
-            left = sum(bool(mask.any()) for mask in on)
-            part["fewer_blocks"].append((left, accuracy(masked(network, on), held_out)))
-        print(part["name"], part["fewer_blocks"], flush=True)
-        FILE.write_text(json.dumps(results, indent=1) + "\n")
+def unmasked(network: ResNet) -> ResNet:
+    """The network without its masks."""
+    return eqx.tree_at(
+        lambda net: [block.on for block in blocks_of(net)], network,
+        [None] * len(blocks_of(network)),
+    )  # fmt: skip
 
 
 def without_zeros(network: ResNet, example: np.ndarray) -> tuple[ResNet, list[str]]:
     """The network without what its masks leave out, by `Posterior.prune`; and what that says."""
-    on: list[Any] = [block.on for stage in network.stages for block in stage]
 
     def seconds(net: ResNet) -> list[Any]:
-        return [block.second.weight for stage in net.stages for block in stage]
+        return [block.second.weight for block in blocks_of(net)]
 
     zeroed = [
-        jnp.where(mask[:, None, None], w, 0) for mask, w in zip(on, seconds(network), strict=True)
+        jnp.where(mask[:, None, None], w, 0)
+        for mask, w in zip(masks_of(network), seconds(network), strict=True)
     ]
-    network = eqx.tree_at(seconds, network, zeroed)
-    network = eqx.tree_at(
-        lambda net: [block.on for stage in net.stages for block in stage], network,
-        [None] * len(on),
-    )  # fmt: skip
+    network = unmasked(eqx.tree_at(seconds, network, zeroed))
     prior = {"stages.*.second": sx.ARD(sx.HalfCauchy(1.0))}
     model = sx.Model(network, prior, sx.likelihoods.Categorical(CLASSES), example=example)
     # All that is left is certain, so that nothing else goes.
@@ -149,64 +134,76 @@ def microseconds(networks: list[ResNet], x: np.ndarray) -> list[int]:
 
 
 def write_page() -> None:
-    """The table and the picture of docs/depth.md."""
+    """The tables and the picture of docs/depth.md."""
     parts = json.loads(FILE.read_text())["parts"]
-    parts.sort(key=lambda part: -1 if part["temperature"] is None else part["temperature"])
-    head = ("temperature", "blocks", "channels", "parameters", "multiply-adds",
+    parts.sort(key=lambda part: (part["course"]["total_epochs"], -part["parameters"]))
+    head = ("how", "blocks", "channels", "parameters", "multiply-adds",
             "ms an image", "validation %", "test %")  # fmt: skip
-    rows = []
-    for part in parts:
-        channels = sum(map(sum, part["channels"]))
-        rows.append(
-            (
-                _label(part), f"{sum(part['blocks'])}", f"{channels}", f"{part['parameters']:,}",
-                f"{part['multiply_adds'] / 1e6:.0f} million",
-                f"{part['microseconds'] / 1e3:.1f}" if "microseconds" in part else "",
-                *(f"{part['refit'][of]:.2f}" for of in ("validation", "test")),
-            )
+    earlier = [part for part in parts if part["course"]["total_epochs"] == EARLIER]
+    later = [part for part in parts if part not in earlier]
+    for name, shown in (("earlier results", earlier), ("results", later)):
+        write_table(name, [row(part) for part in shown], head, DOCS / "depth.md")
+    draw(earlier, later)
+
+
+def row(part: dict[str, Any]) -> tuple[str, ...]:
+    """What the tables say of one network."""
+    return (
+        label(part), f"{sum(part['blocks'])}", f"{sum(map(sum, part['channels']))}",
+        f"{part['parameters']:,}", f"{part['multiply_adds'] / 1e6:.0f} million",
+        f"{part['microseconds'] / 1e3:.1f}" if "microseconds" in part else "",
+        *(f"{part['refit'][of]:.2f}" for of in ("validation", "test")),
+    )  # fmt: skip
+
+
+def label(part: dict[str, Any]) -> str:
+    """How a network came about, in words."""
+    words = []
+    for step in part["part"].split("+"):
+        how, _, most = step.partition("/")
+        structure, _, temperature = how.partition(":")
+        at = f" at {temperature}" if temperature else ""
+        words.append(STRUCTURES[structure] + at + (f", {most} blocks" if most else ""))
+    text = ", then ".join(words) + ", taught" * bool(part.get("teacher"))
+    epochs = part["course"]["total_epochs"]
+    text += f", {epochs} epochs" if epochs not in (EARLIER, Course.total_epochs) else ""
+    return text + (f" (ResNet-{part['depth']})" if part["depth"] != 56 else "")
+
+
+def draw(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
+    """Accuracy against blocks left, and the channels that are left in each block."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
+    for place, part in enumerate(sorted(later, key=lambda part: -part["refit"]["validation"])):
+        left.plot(
+            sum(part["blocks"]), part["refit"]["validation"], "os"[bool(part.get("teacher"))],
+            color=f"C{place % 10}", mfc=None if place < 10 else "white", label=label(part),
         )  # fmt: skip
-    page = DOCS / "depth.md"
-    begin, end = "<!-- begin results -->", "<!-- end results -->"
-    before, rest = page.read_text().split(begin)
-    table = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    table += [f"| {' | '.join(row)} |" for row in rows]
-    page.write_text("\n".join([before + begin, *table, end + rest.split(end)[1]]))
-    draw(parts)
-
-
-def _label(part: dict[str, Any]) -> str:
-    """The temperature, and the structure unless it is ARD-ADD."""
-    name = part["name"].partition("-")[2]
-    return name.replace("add-", "ADD alone, ")
-
-
-def draw(parts: list[dict[str, Any]]) -> None:
-    """Accuracy as blocks go, and the channels that are left in each block."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
-    for place, part in enumerate(part for part in parts if part["temperature"] is not None):
-        *structure, temperature = _label(part).rpartition(", ")
-        label, colour = f"{''.join(structure)}T = {temperature}", f"C{place}"
-        # Without a curve of its own it is a point: what is left, after the refit.
-        points = part.get("fewer_blocks", [(sum(part["blocks"]), part["refit"]["validation"])])
-        left.plot(*zip(*points, strict=True), "o-", ms=3, color=colour, label=label)
-        widths = np.repeat([16, 32, 64], len(part["left"]) // 3)
-        right.plot(1 + np.arange(len(widths)), part["left"] / widths, "o-", ms=3, color=colour)
-    left.set(xlabel="blocks left, the others taken out", ylabel="validation accuracy, %")
-    left.invert_xaxis()
-    left.legend(frameon=False)
-    right.set(xlabel="block", ylabel="share of its channels on", ylim=(0, 1.05))
+    plain = next(part for part in later if part["name"] == REFERENCE)["refit"]["validation"]
+    left.axhline(plain - WANTED, color="grey", lw=0.8, ls="--")
+    left.text(27, plain - WANTED - 0.08, "wanted", color="grey", va="top")
+    left.set(xlabel="blocks left", ylabel="validation accuracy, %", xlim=(28, 10))
+    left.legend(frameon=False, fontsize=7, loc="lower left")
+    # In a network that learns from another the channels are as its selection left them.
+    selected = [part for part in later if "+" in part["part"]]
+    for part in [part for part in earlier if part["part"] != "plain"] + selected:
+        widths = np.repeat([16, 32, 64], len(part["refit"]["left"]) // 3)
+        right.plot(
+            1 + np.arange(len(widths)), part["refit"]["left"] / widths, "o-", ms=3,
+            label=label(part),
+        )  # fmt: skip
+    right.set(xlabel="block", ylabel="share of its channels on", ylim=(0, 1.3))
+    right.set_yticks(np.linspace(0, 1, 6))
+    right.legend(frameon=False, fontsize=7, loc="upper right", ncols=2)
     for ax in (left, right):
         ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(DOCS / "images" / "cifar_depth.png", dpi=110)
 
 
 def main() -> None:
-    """Cut, measure or write the page."""
+    """Cut and measure, or write the page."""
     match sys.argv[1:]:
         case ["cut", cifar, folder]:
             cut(cifar, Path(folder))
-        case ["curve", cifar, folder]:
-            curve(cifar, Path(folder))
         case ["table"]:
             write_page()
         case _:
