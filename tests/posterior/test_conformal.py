@@ -93,6 +93,19 @@ def test_widths_of_real_targets_go_with_the_fourth_root_of_the_deviation():
     np.testing.assert_allclose(upper - lower, -2 * conformal._least(0.9), rtol=1e-6)
 
 
+def test_the_row_that_sets_the_end_is_inside():
+    post = fitted(sx.likelihoods.Gaussian(), X[:, 0])
+    predictive = post.predict(NEW, num_draws=8)
+    rng = np.random.default_rng(2)
+    for scale in np.geomspace(1e-6, 1e6, 25):
+        y = scale * rng.normal(size=NUM)
+        conformal = calibrate(predictive, y)
+        for coverage in (0.5, 0.8, 0.9):
+            lower, upper = conformal.interval(predictive, coverage)
+            # Of 400 rows, (n + 1) times the coverage, rounded up.
+            assert np.sum((lower <= y) & (y <= upper)) >= math.ceil((NUM + 1) * coverage)
+
+
 def test_errors_count_as_they_are_where_the_deviation_says_nothing():
     # Student-t with two degrees of freedom has no variance.
     post = fitted(sx.likelihoods.StudentT(2.0), X[:, 0])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from scalemix.data.preparation import InputWarning
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 
 # Somewhat outside the range of 30 rows lie many that are drawn like them.
@@ -53,6 +54,14 @@ def test_times_that_go_on_are_refused_before_the_fit():
     with pytest.raises(ValueError, match="not available for times that were not all observed"):
         estimator.fit(X, np.where(X[:, 1] > 0, 1.0, -1.0))
     assert not hasattr(estimator, "posterior_")
+
+
+def test_too_few_rows_are_said():
+    fitted = ScaleMixRegressor(calibration=0.5, **QUICK).fit(X, Y)
+    with pytest.warns(InputWarning, match=r"30 rows are too few to be sure of 0\.99: conformal"):
+        lower, upper = fitted.predict_interval(X, 0.99, interval="conformal")
+    assert np.isinf(lower).all()
+    assert np.isinf(upper).all()
 
 
 def test_sets_are_of_the_classes_by_name():

@@ -64,9 +64,12 @@ def test_parts_are_read_in_the_units_of_the_model(tmp_path):
     values, remarks = both_ways(new, columns, text)
     np.testing.assert_array_equal(values, [12, np.nan, 3])
     assert remarks == ()
-    new = write(tmp_path / "new.parquet", a=[0.12, 0.5, None])
+    new = write(tmp_path / "new.parquet", a=[0.12, 2.5, None])
     _, remarks = both_ways(new, columns, text)
     assert remarks == ("'a': numbers without a unit, taken to be in %",)
+    new = write(tmp_path / "new.parquet", a=[0.12, 0.5, None])
+    _, (remark,) = both_ways(new, columns, text)
+    assert "though all are at most 1" in remark
 
 
 @pytest.mark.parametrize("cells", [["12%", "0", "0.5", "1"], ["0", None, "1", "2", "12%", "3%"]])

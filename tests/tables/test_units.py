@@ -66,6 +66,10 @@ def test_a_model_reads_later_tables_in_its_units(tmp_path, table):
     values, remarks = later(tmp_path, table, ["5", "6"])
     assert values == [5, 6]
     assert remarks == ("'rate': numbers without a unit, taken to be in %",)
+    # Zeros tell nothing.
+    values, remarks = later(tmp_path, table, ["0.05", "0"])
+    assert values == [0.05, 0]
+    assert "though all are at most 1: shares of one would be other numbers" in remarks[0]
     with pytest.raises(InputError, match=r"column 'rate': '\$5' is in \$, and the table that"):
         later(tmp_path, table, ["$5", "6"])
 

@@ -31,6 +31,7 @@ from scalemix.posterior.streaming import any_by_row, refuse_lost
 # wide, with 1 they follow the prediction. On boston, yacht, kin8nm and power, widths with 1/4 were
 # .97, .97, .97 and 1.00 of those with 0; with 1/2 they were 1.04, .94, .96 and 1.00.
 POWER = 0.25
+ROUNDING = 4 * np.finfo(np.float64).eps
 
 
 class Conformal(NamedTuple):
@@ -94,8 +95,12 @@ class Conformal(NamedTuple):
         _check(predictive, ordered=True)
         (coverage,) = check_levels("An interval's coverage", float(coverage))
         least = self._least(coverage)
-        reach = least * _unit(predictive, self.power) if self.by_error.any() else least
-        lower, upper = predictive.mean + reach, predictive.mean - reach
+        # With too few rows nothing bounds an error, even where the deviation is zero.
+        unit = np.where(np.isinf(least), 1.0, _unit(predictive, self.power))
+        reach = np.where(self.by_error, -least, 0.0) * unit
+        # A row that is just as far as the one that sets the end is inside, whatever is rounded.
+        reach = reach + ROUNDING * (np.abs(predictive.mean) + reach)
+        lower, upper = predictive.mean - reach, predictive.mean + reach
         if not self.by_error.all():
             ends = _by_tail(predictive, np.where(self.by_error, 0.5, least))
             lower, upper = (

@@ -6,7 +6,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from scalemix._warnings import warn
 from scalemix.data.bins import Bins
+from scalemix.data.preparation import InputWarning
 from scalemix.fitting.settings import Task
 from scalemix.posterior.conformal import refuse_unobserved
 from scalemix.sklearn.base import ScaleMixEstimator
@@ -300,7 +302,15 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
             raise ValueError(f"interval must be 'posterior' or 'conformal', got {interval!r}.")
         predictive = self.predict_dist(X)
         if interval == "conformal":
-            return self._calibrated().interval(predictive, coverage)
+            calibrated = self._calibrated()
+            ends = calibrated.interval(predictive, coverage)
+            if not np.isfinite(calibrated._least(coverage)).all():
+                warn(
+                    f"{len(calibrated.plausibility):,} rows are too few to be sure of "
+                    f"{coverage:.4g}: conformal intervals of so much reach as far as targets can.",
+                    InputWarning,
+                )
+            return ends
         return predictive.interval(coverage)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

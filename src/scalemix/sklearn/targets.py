@@ -93,7 +93,7 @@ def check_numbers(kind: str, y: np.ndarray, weight: Any) -> None:
     for place, value in np.ndenumerate(counted):
         if np.isfinite(value) and not is_one(value):
             raise ValueError(
-                f"y is {value:g} at row {rows[place[0]]}, and with target={kind!r} it has to be "
+                f"y is {value:.15g} at row {rows[place[0]]}, and with target={kind!r} it has to be "
                 f"{what}.{how_to_move(kind, value, len(counted))}"
             )
 

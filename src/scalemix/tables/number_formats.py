@@ -179,12 +179,24 @@ def _settle_units(
                 f"model was fitted to {had}. Write the column in the same way."
             )
         if expected and not unit and any(cell is not None for cell in cells):
-            remarks.append(f"{name!r}: numbers without a unit, taken to be in {expected}")
+            remarks.append(_on_all_bare(name, expected, cells))
     if with_units and known.units is None:
         said = [f"{name!r} in {one.unit}" for name, one in with_units.items()]
         old, new = next(iter(with_units.values())).example
         remarks.append(f"numbers with a unit: {shortened(said)}, where {old} is {new}")
     return with_units, remarks
+
+
+def _on_all_bare(name: str, unit: str, cells: Sequence[Cell]) -> str:
+    """A remark on a column that has no unit, where that of the model's table had one."""
+    sizes = [size for cell in cells if _is_number(cell) and (size := _size(cell))]
+    said = f"{name!r}: numbers without a unit, taken to be in {unit}"
+    if unit not in PARTS_OF_ONE or not sizes or max(sizes) > LARGEST_SHARE:
+        return said
+    return (
+        f"{said}, though all are at most {LARGEST_SHARE:g}: shares of one would be other numbers, "
+        f"and have to be written with the {unit}"
+    )
 
 
 def _on_bare(
