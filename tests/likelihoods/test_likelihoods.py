@@ -556,3 +556,11 @@ def test_all_of_an_infinite_count_lies_above(y):
     output = jnp.array([100.0])
     assert lk.Poisson().cdf(output, y) == 0
     assert lk.Poisson().sf(output, y) == 1
+
+
+@pytest.mark.parametrize("dof", [1e9, 1e13, 1e20, 1e30])
+def test_far_out_of_student_t_with_many_degrees_of_freedom(dof):
+    likelihood = lk.StudentT(dof=dof)
+    far = np.array([-1e18, -1e10, -1e7, -1e3], np.float32)
+    assert all(likelihood.cdf(jnp.zeros(1), y) == 0 for y in far)
+    assert all(likelihood.cdf(jnp.zeros(1), -y) == 1 for y in far)
