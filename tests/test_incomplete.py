@@ -59,6 +59,29 @@ def test_ends_and_slope_of_incomplete_beta(float64):
         jax.grad(lambda a: betainc(a, three, jnp.array(0.3), jnp.array(0.7)))(2.0)
 
 
+@pytest.mark.parametrize("size", [(-8, 8), (0, 8), (4, 8)])
+def test_incomplete_beta_where_one_shape_is_far_larger(size):
+    """There `x` or `y` rounds to one, and only the other has digits."""
+    a, b = 10.0 ** RNG.uniform(*size, (2, NUM)).astype(np.float32)
+    a, b = np.maximum(a, b), np.minimum(a, b)
+    # Where the share of the smaller shape is the one that is known.
+    y = (b / (a + b.astype(float)) * RNG.uniform(0.3, 3, NUM)).clip(0, 0.9).astype(np.float32)
+    y_exact = y.astype(float)
+    below = betainc(a, b, (1 - y_exact).astype(np.float32), y)
+    expected = sp.betaincc(b.astype(float), a.astype(float), y_exact)
+    np.testing.assert_allclose(below, expected, atol=5e-4)
+    assert (below >= 0).all()
+    assert (below <= 1).all()
+
+
+@pytest.mark.parametrize("shapes", [(2.0, 3.0), (1e8, 2.0), (2.0, 1e8), (1e8, 1e8)])
+def test_ends_of_incomplete_beta_in_float32(shapes):
+    a, b = map(np.float32, shapes)
+    zero, one = np.float32(0), np.float32(1)
+    assert betainc(a, b, zero, one) == 0
+    assert betainc(a, b, one, zero) == 1
+
+
 @pytest.mark.parametrize("size", [(1, 2), (2, 3), (3, 6)])
 def test_incomplete_gamma_keeps_its_digits_in_float32(size):
     a = (10.0 ** RNG.uniform(*size, NUM)).astype(np.float32)
@@ -73,3 +96,14 @@ def test_incomplete_gamma_keeps_its_digits_in_float32(size):
         np.testing.assert_allclose(ours(a, x)[middle], expected[middle], rtol=1e-5)
     assert gammainc(jnp.float32(1e4), jnp.float32(0.0)) == 0
     assert gammaincc(jnp.float32(1e4), jnp.float32(1e6)) == 0
+
+
+@pytest.mark.parametrize("a", [3.0, 300.0, 1e4, 1e30])
+def test_far_ends_and_slope_of_incomplete_gamma(a):
+    a, infinite = jnp.float32(a), jnp.float32(np.inf)
+    assert gammainc(a, infinite) == 1
+    assert gammaincc(a, infinite) == 0
+    # Where both are the same, too: the density there, by Stirling's formula.
+    slope = jax.grad(gammainc, argnums=1)(a, a)
+    expected = np.exp(-1 / (12 * float(a))) / np.sqrt(2 * np.pi * float(a))
+    np.testing.assert_allclose(slope, expected, rtol=1e-3)

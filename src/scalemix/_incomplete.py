@@ -28,11 +28,13 @@ def betainc(a: Array, b: Array, x: Array, y: Array) -> Array:
     It may be differentiated by `x`, where `y` is its complement.
     """
     a, b, x, y = jnp.broadcast_arrays(a, b, x, y)
-    # On the other side the fraction converges slowly, and the result is the rest to one.
-    is_far = x > (a + 1) / (a + b + 2)
+    # On the other side of the mean the fraction converges slowly, and the result is the rest to
+    # one. Which side it is has to be told by both: one of them may have rounded to one.
+    is_far = x * (b + 1) > y * (a + 1)
     a, b = jnp.where(is_far, b, a), jnp.where(is_far, a, b)
     x, y = jnp.where(is_far, y, x), jnp.where(is_far, x, y)
-    below = jnp.exp(_log_front(a, b, x, y)) / a * _fraction(a, b, x)
+    # Rounding could make it more than one.
+    below = jnp.clip(jnp.exp(_log_front(a, b, x, y)) / a * _fraction(a, b, x, y), 0.0, 1.0)
     return jnp.where(is_far, 1 - below, below)
 
 
@@ -67,38 +69,47 @@ def _log_front(a: Array, b: Array, x: Array, y: Array) -> Array:
     return powers + scale - _stirling_rest(a) - _stirling_rest(b) + _stirling_rest(a + b)
 
 
-def _fraction(a: Array, b: Array, x: Array) -> Array:
-    """The continued fraction of DLMF 8.17.22, by Lentz's method, two terms a step."""
+def _fraction(a: Array, b: Array, x: Array, y: Array) -> Array:
+    """The continued fraction of DLMF 8.17.22, every second convergent, by Lentz's method.
+
+    With `l = a y - b x` that is `1 / (q_0 + p_1 / (q_1 + p_2 / (q_2 + ...)))`, where
+
+        p_n = (a + n - 1) (a + b + n - 1) n (b - n) x^2 / (a + 2 n - 1)^2    (for n = 1, over a)
+        q_n = n + n (b - n) x / (a + 2 n - 1) + (a + n) (l + 1 + n (1 + y)) / (a + 2 n + 1)
+
+    and `q_0` is over a, too (Didonato and Morris 1992). Nothing in it is a small difference of
+    large numbers, as `1 - x` would be.
+    """
     eps = jnp.finfo(x.dtype).eps
     tiny = jnp.finfo(x.dtype).tiny
+    from_mean = 1 + (a * y - b * x)
 
     def away_from_zero(value: Array) -> Array:
         return jnp.where(jnp.abs(value) < tiny, tiny, value)
-
-    def term(state: tuple[Array, ...], numerator: Array) -> tuple[Array, Array, Array]:
-        c, d, value = state
-        d = 1 / away_from_zero(1 + numerator * d)
-        c = away_from_zero(1 + numerator / c)
-        return c, d, value * c * d
 
     def goes_on(state: Any) -> Array:
         return jnp.any(state[1]) & (state[0] < MOST_STEPS)
 
     def step(state: Any) -> Any:
         num, active, before = state
-        m = num.astype(x.dtype)
+        c, d, value = before
+        n = num.astype(x.dtype)
         # Ratios first: a product of two large numbers may overflow.
-        even = m / (a + 2 * m - 1) * ((b - m) * x / (a + 2 * m))
-        odd = -(a + m) / (a + 2 * m) * ((a + b + m) * x / (a + 2 * m + 1))
-        after = term(term(before, even), odd)
-        changed = jnp.abs(after[0] * after[1] - 1) > 2 * eps
+        slope = n * ((b - n) * x / (a + 2 * n - 1))
+        lead = jnp.where(num == 1, 1.0, a + n - 1) / (a + 2 * n - 1)
+        p = lead * ((a + b + n - 1) * x) * slope
+        q = n + slope + (a + n) / (a + 2 * n + 1) * (from_mean + n * (1 + y))
+        d = 1 / away_from_zero(q + p * d)
+        c = away_from_zero(q + p / c)
+        changed = jnp.abs(c * d - 1) > 2 * eps
         # What has arrived stays as it is, whatever stands beside it.
+        after = c, d, value / (c * d)
         kept = [jnp.where(active, new, old) for new, old in zip(after, before, strict=True)]
         return num + 1, active & changed, tuple(kept)
 
-    one = jnp.ones_like(x)
-    first = 1 / away_from_zero(1 - (a + b) * x / (a + 1))
-    start = jnp.ones((), jnp.int32), jnp.ones(x.shape, bool), (one, first, first)
+    first = away_from_zero(from_mean / (a + 1))
+    state = first, jnp.zeros_like(x), 1 / first
+    start = jnp.ones((), jnp.int32), jnp.ones(x.shape, bool), state
     return jax.lax.while_loop(goes_on, step, start)[2][2]
 
 
@@ -124,8 +135,14 @@ def _by_size(plain: Any, side: int, a: Array, x: Array) -> Array:
 
 def _expanded(side: int, a: Array, x: Array) -> Array:
     """Temme's uniform expansion for large `a` (DLMF 8.12): `side` is 1 for the upper function."""
-    # (x - a) is exact where they are near each other.
-    eta = jnp.sign(x - a) * jnp.sqrt(-2 * log1p_rest((x - a) / a))
+    # (x - a) is exact where they are near each other. Far out all ends are alike, and infinite ones
+    # would not be numbers.
+    z = jnp.clip((x - a) / a, -1 + 1e-6, 1e6)
+    # -2 (log(1 + z) - z) / z^2, whose root has a slope where z is zero.
+    is_near = jnp.abs(z) < 1e-2
+    safe = jnp.where(is_near, 1.0, z)
+    near_one = jnp.polyval(jnp.asarray([1 / 3, -2 / 5, 1 / 2, -2 / 3, 1.0], a.dtype), z)
+    eta = z * jnp.sqrt(jnp.where(is_near, near_one, -2 * log1p_rest(safe) / safe**2))
     # Further out there is nothing left that single precision could hold.
     near = jnp.clip(eta, -1.0, 1.0)
     series = jnp.zeros_like(a)

@@ -38,7 +38,8 @@ class Said:
             digest.update(np.ascontiguousarray(rows).data)
         if digest.digest() in self._digests:
             return
+        # First: where warnings are errors, this call fails, and so should the next one.
+        warn(message, category)
         while len(self._digests) >= MOST_REMEMBERED:
             del self._digests[next(iter(self._digests))]
         self._digests[digest.digest()] = None
-        warn(message, category)

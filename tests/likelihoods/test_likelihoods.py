@@ -535,3 +535,32 @@ def test_mean_has_the_shape_that_it_says(name):
     case = CASES[name]
     output = jnp.asarray(case.output, jnp.float32)
     assert case.likelihood.mean(output).shape == case.likelihood.mean_shape
+
+
+@pytest.mark.parametrize("mean", [1e5, 1e7, 1e9])
+def test_tails_of_large_counts_keep_their_digits(mean):
+    """The probability of a success has digits that one minus it has lost."""
+    likelihood = lk.NegativeBinomial(1.0)
+    num = float(likelihood._parameters(jnp.zeros(1))[0])
+    output = jnp.log(jnp.array([mean]))
+    mean = float(likelihood.mean(output))
+    for y in mean * np.array([0.1, 1.0, 5.0, 10.0]).astype(np.float32):
+        twin = st.nbinom(num, num / (num + mean))
+        np.testing.assert_allclose(likelihood.sf(output, y), twin.sf(float(y)), rtol=2e-5)
+        np.testing.assert_allclose(likelihood.cdf(output, y), twin.cdf(float(y)), rtol=2e-5)
+
+
+@pytest.mark.parametrize("y", [3.0, 300.0, 1e6])
+def test_all_of_an_infinite_count_lies_above(y):
+    """One draw whose mean overflows must not take the quantiles of a row."""
+    output = jnp.array([100.0])
+    assert lk.Poisson().cdf(output, y) == 0
+    assert lk.Poisson().sf(output, y) == 1
+
+
+@pytest.mark.parametrize("dof", [1e9, 1e13, 1e20, 1e30])
+def test_far_out_of_student_t_with_many_degrees_of_freedom(dof):
+    likelihood = lk.StudentT(dof=dof)
+    far = np.array([-1e18, -1e10, -1e7, -1e3], np.float32)
+    assert all(likelihood.cdf(jnp.zeros(1), y) == 0 for y in far)
+    assert all(likelihood.cdf(jnp.zeros(1), -y) == 1 for y in far)

@@ -151,7 +151,8 @@ def _below_normal(dof: Array, error: Array) -> Array:
     safe = jnp.where(near, 1.0, ratio)
     shrinkage = jnp.where(near, 1 - ratio / 2 + ratio**2 / 3, jnp.log1p(safe) / safe)
     root = error * jnp.sqrt(shrinkage * shifted / dof)
-    square, b = root**2, 48 * shifted**2
+    # Further out nothing is left, and powers of the square would overflow.
+    square, b = jnp.minimum(root**2, 1e4), 48 * shifted**2
     third = (
         (((4 * square + 33) * square + 240) * square + 855) / (10 * b) / (b + 0.8 * square**2 + 100)
     )
