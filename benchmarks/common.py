@@ -103,6 +103,17 @@ def chunks(method, models: list[sx.Model], xs, ys, num_steps: int):
     return lambda: clock(lambda: program.run(state, 0, num_steps)[0])
 
 
+def our_measures(prediction: sx.Predictive, y, seed: int) -> dict[str, float]:
+    """How good a predictive distribution is for targets that are numbers."""
+    samples = prediction.sample(jax.random.key(seed), 200)
+    return {
+        "rmse": sx.metrics.rmse(y, prediction.mean),
+        "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y)),
+        "crps": sx.metrics.crps(y, samples),
+        "coverage90": sx.metrics.interval_coverage(y, prediction.interval(0.9)),
+    }
+
+
 def yacht_splits():
     """Standardised training sets of the twenty splits."""
     data = sx.data.load("yacht")

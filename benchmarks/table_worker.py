@@ -177,19 +177,12 @@ def ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
 
         fitted = ScaleMixClassifier(random_state=seed).fit(x, y)
         return of_classes(fitted.predict_proba(x_test), y_test)
-    import jax
+    from common import our_measures
 
-    import scalemix as sx
     from scalemix.sklearn import ScaleMixRegressor
 
     prediction = ScaleMixRegressor(random_state=seed).fit(x, y).predict_dist(x_test)
-    samples = prediction.sample(jax.random.key(seed), 200)
-    return {
-        "rmse": sx.metrics.rmse(y_test, prediction.mean),
-        "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y_test)),
-        "crps": sx.metrics.crps(y_test, samples),
-        "coverage90": sx.metrics.interval_coverage(y_test, prediction.interval(0.9)),
-    }
+    return our_measures(prediction, y_test, seed)
 
 
 def of_classes(probability, y_test) -> dict[str, float]:

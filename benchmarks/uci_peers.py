@@ -10,9 +10,8 @@ import argparse
 import itertools
 import json
 
-import jax
 import numpy as np
-from common import RESULTS, Peers, machine, write_table
+from common import RESULTS, Peers, machine, our_measures, write_table
 from scipy.stats import rankdata
 
 import scalemix as sx
@@ -34,12 +33,7 @@ def num_splits(name: str) -> int:
 def fit_ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
     """Our measures on one split, the estimator as it comes."""
     prediction = ScaleMixRegressor(random_state=seed).fit(x, y).predict_dist(x_test)
-    samples = prediction.sample(jax.random.key(seed), 200)
-    return {
-        "rmse": sx.metrics.rmse(y_test, prediction.mean),
-        "log_likelihood": sx.metrics.log_likelihood(prediction.log_prob(y_test)),
-        "crps": sx.metrics.crps(y_test, samples),
-        "coverage90": sx.metrics.interval_coverage(y_test, prediction.interval(0.9)),
+    return our_measures(prediction, y_test, seed) | {
         "coverage90_of_quantiles": sx.metrics.interval_coverage(
             y_test, (prediction.quantile(0.05), prediction.quantile(0.95))
         ),

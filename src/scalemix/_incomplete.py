@@ -25,7 +25,8 @@ NUM_COEFFICIENTS = 16
 def betainc(a: Array, b: Array, x: Array, y: Array) -> Array:
     """The regularized incomplete beta function `I_x(a, b)`, given `y = 1 - x` with its own digits.
 
-    It may be differentiated by `x`, where `y` is its complement.
+    It may be differentiated by `x` strictly between 0 and 1, where `y` is its complement: that is
+    what gradients of distribution functions need, and shapes are never learned through them.
     """
     a, b, x, y = jnp.broadcast_arrays(a, b, x, y)
     # On the other side of the mean the fraction converges slowly, and the result is the rest to

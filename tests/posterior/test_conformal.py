@@ -84,13 +84,13 @@ def test_widths_of_real_targets_go_with_the_fourth_root_of_the_deviation():
     lower, upper = conformal.interval(predictive, 0.9)
     # Of the rows that calibrated, those up to the place that is looked up: 361 of 400.
     assert np.mean((lower <= y) & (y <= upper)) == pytest.approx(361 / NUM)
-    np.testing.assert_allclose((lower + upper) / 2, predictive.mean, atol=1e-6)
+    np.testing.assert_allclose((lower + upper) / 2, predictive.mean, atol=1e-12)
     half = np.sort(np.abs(y - predictive.mean) / predictive.std**0.25)[360]
-    np.testing.assert_allclose((upper - lower) / predictive.std**0.25, 2 * half, rtol=1e-6)
+    np.testing.assert_allclose((upper - lower) / predictive.std**0.25, 2 * half, rtol=1e-12)
     # What was calibrated before errors had a unit has intervals of one width, as it had.
     before = Conformal(conformal.plausibility, conformal.by_error)
     lower, upper = before.interval(predictive, 0.9)
-    np.testing.assert_allclose(upper - lower, -2 * conformal._least(0.9), rtol=1e-6)
+    np.testing.assert_allclose(upper - lower, -2 * conformal._least(0.9), rtol=1e-12)
 
 
 def test_the_row_that_sets_the_end_is_inside():
@@ -112,7 +112,7 @@ def test_errors_count_as_they_are_where_the_deviation_says_nothing():
     predictive = post.predict(NEW, num_draws=8)
     assert np.isinf(predictive.std).all()
     lower, upper = calibrate(predictive, NEW[:, 0]).interval(predictive, 0.9)
-    np.testing.assert_allclose(upper - lower, (upper - lower)[0], rtol=1e-5)
+    np.testing.assert_allclose(upper - lower, (upper - lower)[0], rtol=1e-12)
     assert np.mean((lower <= NEW[:, 0]) & (NEW[:, 0] <= upper)) == pytest.approx(361 / NUM)
 
 
