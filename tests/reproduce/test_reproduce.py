@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import scalemix as sx
 from scalemix.cli.app import app
-from scalemix.reproduce import PLANS, Plan, page, read_results, reproduce, scores, write_page
+from scalemix.reproduce import PLANS, Plan, cells, page, read_results, reproduce, scores, write_page
 from scalemix.reproduce.cells import measure
 from scalemix.reproduce.dropout import GROUPS, KINDS, fit_dropout
 from scalemix.reproduce.figures import heat_maps
@@ -27,6 +27,14 @@ def quietly(target, folder, plan=PLAN, **arguments):
     return reproduce(
         target, plan, folder, sets=["yacht"], say=lambda _: None, progress=False, **arguments
     )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_draws():
+    """Scores of a thousand draws are no other code than those of twenty."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cells, "NUM_PREDICTED", 20)
+        yield
 
 
 @pytest.fixture(scope="module")
