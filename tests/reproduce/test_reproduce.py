@@ -13,7 +13,17 @@ from typer.testing import CliRunner
 
 import scalemix as sx
 from scalemix.cli.app import app
-from scalemix.reproduce import PLANS, Plan, cells, page, read_results, reproduce, scores, write_page
+from scalemix.reproduce import (
+    PLANS,
+    Plan,
+    cells,
+    given_rows,
+    page,
+    read_results,
+    reproduce,
+    scores,
+    write_page,
+)
 from scalemix.reproduce.cells import measure
 from scalemix.reproduce.dropout import GROUPS, KINDS, fit_dropout
 from scalemix.reproduce.figures import heat_maps
@@ -31,9 +41,11 @@ def quietly(target, folder, plan=PLAN, **arguments):
 
 @pytest.fixture(scope="module", autouse=True)
 def few_draws():
-    """Scores of a thousand draws are no other code than those of twenty."""
+    """Scores of thousands of draws are no other code than those of some."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cells, "NUM_PREDICTED", 20)
+        patch.setattr(given_rows, "NUM_WEIGHED", 200)
+        patch.setattr(given_rows, "NUM_KEPT", 50)
         yield
 
 

@@ -134,11 +134,11 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     >>> estimator = ScaleMixClassifier(
     ...     max_steps=20, num_members=2, temperature=1.0, noise_floor=0.1, random_state=0
     ... )
-    >>> labels = np.where(np.asarray(y) > np.median(y), "high", "low")
+    >>> labels = np.array(["low", "middle", "high"])[np.digitize(y, [-0.5, 0.5])]
     >>> estimator.fit(x, labels).classes_.tolist()
-    ['high', 'low']
+    ['high', 'low', 'middle']
     >>> estimator.predict_proba(x[:5]).shape
-    (5, 2)
+    (5, 3)
     """
 
     task: ClassVar[Task] = "classification"
