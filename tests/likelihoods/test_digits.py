@@ -23,7 +23,8 @@ def test_tails_of_even_degrees_of_freedom_have_all_their_digits(dof):
         expected = twin(error.astype(np.float64))
         shares = jax.jit(jax.vmap(lambda e, ours=ours: ours(zero, e)))(error)
         np.testing.assert_allclose(shares, np.where(expected > 1e-37, expected, 0), rtol=close)
-    slopes = jax.vmap(jax.grad(lambda e: likelihood.cdf(zero, e)))(jnp.array([0.0, -3.0, 3.0]))
+    slope = jax.jit(jax.vmap(jax.grad(lambda e: likelihood.cdf(zero, e))))
+    slopes = slope(jnp.array([0.0, -3.0, 3.0]))
     np.testing.assert_allclose(slopes, st.t(dof).pdf([0.0, -3.0, 3.0]), rtol=2 * close)
 
 
@@ -31,7 +32,7 @@ def test_the_least_tails_of_student_t_keep_their_digits():
     """One factor of a tail is smaller than any number in single precision, and the tail is not."""
     error = np.linspace(-38.0, -30.0, 41).astype(np.float32)
     likelihood, zero = lk.StudentT(40, 1.0, floor=0.0), jnp.zeros(())
-    below = jax.vmap(lambda e: likelihood.cdf(zero, e))(error)
+    below = jax.jit(jax.vmap(lambda e: likelihood.cdf(zero, e)))(error)
     expected = st.t(40).cdf(error.astype(np.float64))
     assert 1e-37 < expected.min() < expected.max() < 1e-26
     np.testing.assert_allclose(below, expected, rtol=8 * 40 * np.finfo(np.float32).eps)
@@ -52,18 +53,38 @@ def test_student_t_of_very_many_degrees_of_freedom_is_gaussian():
 def test_student_t_keeps_its_digits_whatever_the_degrees_of_freedom(dof):
     error = np.concatenate([[0.0], np.logspace(-3, 0.9, 30)]).astype(np.float32)
     error = np.concatenate([error, -error])
-    zero, eps = jnp.zeros((), jnp.float32), np.finfo(np.float32).eps
+    eps = np.finfo(np.float32).eps
     # Degrees of freedom that vary from draw to draw are arrays.
-    for given in (dof, jnp.float32(dof)):
-        likelihood = lk.StudentT(given, 1.0, floor=0.0)
-        for ours, twin in ((likelihood.cdf, st.t(dof).cdf), (likelihood.sf, st.t(dof).sf)):
-            shares = jax.jit(jax.vmap(lambda e, ours=ours: ours(zero, e)))(error)
+    for shares in (
+        jax.jit(lambda error: _tails(dof, error))(error),
+        _tails_of_array(np.float32(dof), error),
+    ):
+        for ours, twin in zip(shares, (st.t(dof).cdf, st.t(dof).sf), strict=True):
             # A number so far out has a tail that goes with the square of it.
             close = 16 * eps * (1 + error.astype(np.float64) ** 2)
             expected = twin(error.astype(np.float64))
-            assert (np.abs(shares / expected - 1) < close).all()
-    slopes = jax.vmap(jax.grad(lambda e: likelihood.cdf(zero, e)))(jnp.array([-3.0, 0.5, 3.0]))
-    np.testing.assert_allclose(slopes, st.t(dof).pdf([-3.0, 0.5, 3.0]), rtol=1e-4)
+            assert (np.abs(ours / expected - 1) < close).all()
+    points = np.float32([-3.0, 0.5, 3.0])
+    np.testing.assert_allclose(
+        _slopes_of_array(np.float32(dof), points), st.t(dof).pdf(points), rtol=1e-4
+    )
+
+
+def _tails(dof, error):
+    """The shares below and above each error."""
+    likelihood, zero = lk.StudentT(dof, 1.0, floor=0.0), jnp.zeros((), jnp.float32)
+    return [jax.vmap(lambda e, of=of: of(zero, e))(error) for of in (likelihood.cdf, likelihood.sf)]
+
+
+# One program for all degrees of freedom.
+@jax.jit
+def _tails_of_array(dof, error):
+    return _tails(dof, error)
+
+
+@jax.jit
+def _slopes_of_array(dof, error):
+    return jax.vmap(jax.grad(lambda e: _tails(dof, e[None])[0][0]))(error)
 
 
 @pytest.mark.parametrize("mean", [1e5, 1e7, 1e9])
