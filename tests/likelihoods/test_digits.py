@@ -64,7 +64,7 @@ def test_student_t_keeps_its_digits_whatever_the_degrees_of_freedom(dof):
             close = 16 * eps * (1 + error.astype(np.float64) ** 2)
             expected = twin(error.astype(np.float64))
             assert (np.abs(ours / expected - 1) < close).all()
-    points = np.float32([-3.0, 0.5, 3.0])
+    points = np.array([-3.0, 0.5, 3.0], np.float32)
     np.testing.assert_allclose(
         _slopes_of_array(np.float32(dof), points), st.t(dof).pdf(points), rtol=1e-4
     )
