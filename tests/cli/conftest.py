@@ -1,6 +1,7 @@
 """Small tables, small fits, and a way to run commands as a user would."""
 
 import contextlib
+import functools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,13 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import typer.testing
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from typer.testing import CliRunner
 
+from scalemix.analysis.report import pictures
 from scalemix.cli.app import app
 from scalemix.posterior import streaming
 
 # Few steps of a small network: these tests are about what surrounds a fit.
 SMALL = ["--inference", "noise", "--hidden", "8", "--members", "1", "--steps", "30"]
+
+# The commands are made of their functions once, as in a process of their own, and not for each run.
+typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 
 class CommandResult(NamedTuple):
@@ -85,3 +92,15 @@ def regression(tmp_path_factory) -> Fit:
 @pytest.fixture(scope="session")
 def classification(tmp_path_factory) -> Fit:
     return fit_small(tmp_path_factory.mktemp("classes"), "mood", "--ignore", "price", "--json")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def rough_pictures() -> Iterator[None]:
+    """Nobody looks at these reports: their pictures are drawn with few dots, wherever they lie.
+
+    To find room for every word takes longer than to draw it. `tests/analysis/report` does that.
+    """
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pictures, "DOTS", 20)
+        patched.setattr(ConstrainedLayoutEngine, "execute", lambda *_: None)
+        yield
