@@ -146,10 +146,11 @@ def _within_squares(error: Array) -> Array:
 def _below_normal(dof: Array, error: Array) -> Array:
     """`P(t <= error)` for many degrees of freedom, as that of a normal number (Hill 1970)."""
     shifted, ratio = dof - 0.5, error**2 / dof
-    # log(1 + r) / r, which has a slope at zero.
+    # log(1 + r) / r, which has a slope at zero. The square of r is not written as one: XLA divides
+    # the squares of its parts then, and both may be infinite.
     near = ratio < 1e-4
     safe = jnp.where(near, 1.0, ratio)
-    shrinkage = jnp.where(near, 1 - ratio / 2 + ratio**2 / 3, jnp.log1p(safe) / safe)
+    shrinkage = jnp.where(near, 1 - ratio * (0.5 - ratio / 3), jnp.log1p(safe) / safe)
     root = error * jnp.sqrt(shrinkage * shifted / dof)
     # Further out nothing is left, and powers of the square would overflow.
     square, b = jnp.minimum(root**2, 1e4), 48 * shifted**2
