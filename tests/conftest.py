@@ -18,6 +18,8 @@ if version("jaxlib") < "0.11":
     FLAGS += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 # Workers inherit them too, and tell them from flags of one's own.
 QUICK = os.environ.setdefault("XLA_FLAGS", FLAGS) == FLAGS
+# Where modules may not be kept as bytecode, each process that a test starts translates them anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Programs that earlier runs left on this machine would hide what is compiled.
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"
 if QUICK:
