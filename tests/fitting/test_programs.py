@@ -34,6 +34,19 @@ def weights_of(posterior):
     return jax.tree.leaves(posterior.model.weights)
 
 
+def test_runs_shorter_than_a_chunk_are_one_program_of_as_many_steps():
+    method = sx.VariationalEM(steps=3)
+    first = sx.fit(build(mixture=sx.InverseGamma(3.0, 3.0)), X, Y, method, key=KEY)
+    before = num_programs()
+    method = dataclasses.replace(method, steps=20)
+    longer = sx.fit(build(mixture=sx.InverseGamma(3.0, 3.0)), X, Y, method, key=KEY)
+    assert num_programs() == before
+    assert [len(fit.history.objective) for fit in (first, longer)] == [3, 20]
+    # In chunks or not, a run takes the same steps.
+    assert all(map(np.array_equal, weights_of(longer), weights_of(sx.fit(
+        build(mixture=sx.InverseGamma(3.0, 3.0)), X, Y, EM, key=KEY))))  # fmt: skip
+
+
 def test_fits_of_several_learning_rates_are_one_program():
     methods = [dataclasses.replace(EM, learning_rate=rate) for rate in (0.01, 0.003)]
     model, keys = build(mixture=sx.InverseGamma(3.0, 3.0)), jax.random.split(KEY, 2)

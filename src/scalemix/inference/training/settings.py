@@ -199,12 +199,16 @@ class Training(Engine, Method):
         num_steps = self.common_steps(num_rows.tolist())
         self.check_steps(num_steps)
         size = sum(part.nbytes for data in train for part in jax.tree.leaves(data.x))
+        stream = batch_size is not None and size > self.stream_above
+        # Short runs have room for more steps than they take, so that they share one program. Not
+        # so where a chunk's batches are sent to the device.
+        room = num_steps if stream else max(num_steps, Training.chunk_steps)
         return Schedule(
             num_steps=num_steps,
             batch_size=batch_size,
-            chunk_steps=min(self.chunk_steps, num_steps),
+            chunk_steps=min(self.chunk_steps, room),
             patience=self.patience,
-            stream=batch_size is not None and size > self.stream_above,
+            stream=stream,
         )
 
     def check_steps(self, num_steps: int) -> None:
