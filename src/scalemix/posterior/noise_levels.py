@@ -7,7 +7,7 @@ the level at the nearest point is (benchmarks/README.md).
 """
 
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -26,7 +26,7 @@ class KnownNoise(NamedTuple):
     places: tuple[int, ...]
 
     @staticmethod
-    def of(likelihood: Likelihood, scaling: Scaling, dtype: np.dtype) -> "KnownNoise | None":
+    def of(likelihood: Likelihood, scaling: Scaling, dtype: Any) -> "KnownNoise | None":
         """The same for a model; `None` if it has one level for all, or does not know the ends."""
         places = likelihood.noise_outputs
         if not places or scaling.x_ends is None:
