@@ -141,6 +141,9 @@ def test_rows_outside_the_training_data_are_said_with_their_columns():
     with pytest.warns(sx.RangeWarning, match=r"60 of 60 rows lie far outside .*'b' by up to"):
         fitted.predict(far)
     assert (fitted.outside(far).by_row > 5).all()
+    # No less noise than at the end of the column, whatever the network says out there.
+    at_end = fitted.predict_dist(frame.assign(b=frame["b"].max()))
+    assert np.all(fitted.predict_dist(far).aleatoric >= at_end.aleatoric * (1 - 1e-6))
     # None of its own, and none after a round trip.
     pickle.loads(pickle.dumps(fitted)).predict(frame)
 

@@ -29,6 +29,8 @@ class Scaling(NamedTuple):
     y_mean: float | np.ndarray
     """One number, or one for each of several targets."""
     y_scale: float | np.ndarray
+    x_ends: np.ndarray | None = None
+    """The least and the largest value of each column, (2, columns), where they are known."""
 
     def inputs(self, x: np.ndarray, dtype: Any = None) -> np.ndarray:
         """Inputs as the network sees them; infinite where the type cannot hold the number.
@@ -48,6 +50,13 @@ class Scaling(NamedTuple):
                 part /= self.x_scale
                 seen[start : start + step] = part
         return seen
+
+    def keeping_inputs(self, kept: list[int]) -> "Scaling":
+        """The scaling of these columns alone."""
+        if not self.x_mean.size:
+            return self
+        ends = None if self.x_ends is None else self.x_ends[:, kept]
+        return self._replace(x_mean=self.x_mean[kept], x_scale=self.x_scale[kept], x_ends=ends)
 
     @property
     def digits(self) -> int:
@@ -132,7 +141,9 @@ class ScalingMoments:
 
     def scaling(self) -> Scaling:
         """That of all rows so far."""
-        x_mean, x_scale = self._of_inputs.spread() if self._inputs else (np.zeros(0), np.ones(0))
+        x_mean, x_scale, x_ends = np.zeros(0), np.ones(0), None
+        if self._inputs:
+            (x_mean, x_scale), x_ends = self._of_inputs.spread(), self._of_inputs.ends()
         shape = self._target_shape
         y_mean, y_scale = np.zeros(shape), np.ones(shape)
         if self._targets:
@@ -141,17 +152,22 @@ class ScalingMoments:
                 y_mean, y_scale = np.zeros(shape), np.exp(y_mean)
         if not shape:
             y_mean, y_scale = float(y_mean), float(y_scale)
-        return Scaling(x_mean, x_scale, y_mean, y_scale)
+        return Scaling(x_mean, x_scale, y_mean, y_scale, x_ends)
 
 
 class Moments:
-    """Weighted means and deviations of rows that come a few at a time, in double precision."""
+    """Weighted means and deviations of rows that come a few at a time, in double precision.
+
+    The least and the largest value are kept, too.
+    """
 
     def __init__(self) -> None:
         self._total = 0.0
         self._exponent: Any = 0
         self._mean: np.ndarray = np.zeros(())
         self._squares: np.ndarray = np.zeros(())
+        self._low: np.ndarray = np.array(np.inf)
+        self._high: np.ndarray = np.array(-np.inf)
 
     def add(self, values: np.ndarray, weight: np.ndarray) -> None:
         """Some more rows."""
@@ -162,8 +178,9 @@ class Moments:
         if not total:
             return
         part = Moments()
+        part._low, part._high = values.min(axis=0), values.max(axis=0)
         # Dividing by a power of two costs no digit, and squares then hardly ever overflow.
-        largest = np.maximum(values.max(axis=0), -values.min(axis=0))
+        largest = np.maximum(part._high, -part._low)
         # Zeros have no power of two, so that they leave it to other rows.
         part._exponent = np.where(largest > 0, np.frexp(largest)[1], NO_EXPONENT)
         values = np.ldexp(values, -part._exponent)
@@ -189,11 +206,17 @@ class Moments:
         self._squares = (1 - share) * squares + share * other_squares + between
         self._mean = mean + share * away
         self._exponent, self._total = exponent, total
+        self._low = np.minimum(self._low, other._low)
+        self._high = np.maximum(self._high, other._high)
 
     def _by(self, exponent: Any) -> tuple[np.ndarray, np.ndarray]:
         """Means and squares in units of another power of two."""
         shift = self._exponent - exponent
         return np.ldexp(self._mean, shift), np.ldexp(self._squares, 2 * shift)
+
+    def ends(self) -> np.ndarray:
+        """The least and the largest value of each column, (2, columns)."""
+        return np.stack([self._low, self._high])
 
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each column; a column that does not vary keeps its unit."""

@@ -46,6 +46,11 @@ class Likelihood(eqx.Module):
     def num_outputs(self) -> int:
         """How many outputs the network must have."""
 
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        """The places of the outputs that decide on a noise level, which rises with each of them."""
+        return ()
+
     @classmethod
     def learned_shape(cls, static: dict[str, int]) -> tuple[int, ...]:
         """The shape of the fields in `learned` for one target, given the fields that are fixed."""

@@ -29,6 +29,10 @@ class Dispersed(Likelihood):
     def num_outputs(self) -> int:
         return 2 if self.per_input else 1
 
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return (1,) if self.per_input else ()
+
     def in_words(self) -> str:
         level = ", whose level the network says for each row" if self.per_input else ""
         return super().in_words() + level

@@ -15,6 +15,10 @@ class Wrapper(Likelihood):
     def innermost(self) -> Likelihood:
         return self.likelihood.innermost
 
+    @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        return self.likelihood.noise_outputs
+
     def learnable(self) -> Likelihood:
         nothing = jax.tree.map(lambda _: False, self)
         return eqx.tree_at(lambda part: part.likelihood, nothing, self.likelihood.learnable())

@@ -76,6 +76,11 @@ class Independent(Wrapper):
         return self.num_targets * self.likelihood.num_outputs
 
     @property
+    def noise_outputs(self) -> tuple[int, ...]:
+        each, num = self.likelihood.noise_outputs, self.likelihood.num_outputs
+        return tuple(target * num + place for target in range(self.num_targets) for place in each)
+
+    @property
     def target_shape(self) -> tuple[int, ...]:
         return (self.num_targets,)
 

@@ -7,6 +7,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import export as jax_export
 from jaxtyping import Array
 
@@ -55,18 +56,34 @@ def export(
 def _predict(posterior: Posterior, num_draws: int, key: Any, x: PyTree) -> dict[str, Array]:
     """Mean and deviations of the target at each row, in its units."""
     networks, scaling, model = posterior.networks, posterior.scaling, posterior.model
+    ends = scaling.x_ends
     if scaling.x_mean.size and not are_several(x):
         mean, scale = (jnp.asarray(part, x.dtype) for part in (scaling.x_mean, scaling.x_scale))
         x = (x - mean[None]) / scale[None]
+        if ends is not None:
+            ends = (jnp.asarray(ends, x.dtype) - mean[None]) / scale[None]
     num_outputs = model.likelihood.num_outputs
-
-    def outputs_of(place: tuple[Array, Any]) -> tuple[Array, Any]:
-        network, likelihood = networks(*place)
-        outputs = jax.vmap(seed(network, side_key(place[1])))(x)
-        return outputs.reshape(outputs.shape[0], num_outputs), eqx.filter(likelihood, eqx.is_array)
-
     places = jnp.arange(num_draws), jax.random.split(key, num_draws)
-    outputs, varying = jax.lax.map(outputs_of, places)
+
+    def draw(x: PyTree) -> tuple[Array, Any]:
+        def outputs_of(place: tuple[Array, Any]) -> tuple[Array, Any]:
+            network, likelihood = networks(*place)
+            outputs = jax.vmap(seed(network, side_key(place[1])))(x)
+            outputs = outputs.reshape(outputs.shape[0], num_outputs)
+            return outputs, eqx.filter(likelihood, eqx.is_array)
+
+        return jax.lax.map(outputs_of, places)
+
+    outputs, varying = draw(x)
+    noise = np.array(model.likelihood.noise_outputs, int)
+    if noise.size and ends is not None:
+        # As in `scalemix.posterior.noise_levels`; inside nothing is moved, and nothing drawn again.
+        inside = jnp.clip(x, ends[:1], ends[1:])
+        outputs = jax.lax.cond(
+            jnp.any(inside != x),
+            lambda: outputs.at[:, :, noise].max(draw(inside)[0][:, :, noise]),
+            lambda: outputs,
+        )
     first = networks(places[0][0], places[1][0]).likelihood
     draws = DrawnLikelihoods(varying, eqx.filter(first, eqx.is_array, inverse=True))
     mean, epistemic, aleatoric = jax.vmap(lambda out: moments(draws, out), in_axes=1)(outputs)

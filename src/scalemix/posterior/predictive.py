@@ -21,6 +21,7 @@ from scalemix.likelihoods import Bernoulli, Likelihood
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
 from scalemix.posterior.networks import AnyNetworks, Drawn
+from scalemix.posterior.noise_levels import KnownNoise
 from scalemix.posterior.streaming import any_by_row, devices_for, refuse_lost, stream, too_far
 
 __all__ = ["DrawSource", "Drawn", "Predictive"]
@@ -428,9 +429,11 @@ class Predictive:
         num_outputs = self.likelihood.num_outputs
         networks, key, mesh = self._source.networks, self._source.key, self._source.mesh
         mesh = devices_for(len(self)) if mesh is None else mesh
+        noise = KnownNoise.of(self.likelihood, self._source.scaling, self._float)
         values, lost = stream(
-            statistic, networks, num_outputs, self._indices, key, self._x, *by_row, mesh=mesh
-        )
+            statistic, networks, num_outputs, self._indices, key, self._x, *by_row, mesh=mesh,
+            noise=noise,
+        )  # fmt: skip
         if not lost.any():
             return values
         if not all(np.issubdtype(value.dtype, np.floating) for value in values):

@@ -17,6 +17,7 @@ from scalemix._types import PyTree
 from scalemix.data.rows import Inputs, num_rows
 from scalemix.networks.calling import seed
 from scalemix.posterior.networks import AnyNetworks
+from scalemix.posterior.noise_levels import KnownNoise, with_levels
 from scalemix.posterior.statistics import DrawnLikelihoods
 
 # Outputs held at a time, as a count of numbers: 32 MB in float32.
@@ -24,6 +25,8 @@ OUTPUTS_AT_A_TIME = 8 * 1024**2
 ROWS_AT_A_TIME = 8192
 # Fewer rows are filled up to this many: one program serves them all, at no cost to speak of.
 LEAST_ROWS = 64
+# Up to so many rows of a larger block are worth a program of their own.
+FEW_ROWS = 1024
 # Draws go through the network side by side until they make up this many rows.
 ROWS_TOGETHER = 2048
 # Fewer rows are not worth one more device, to which all networks have to be copied.
@@ -41,6 +44,7 @@ def stream(
     x: Inputs,
     *by_row: np.ndarray,
     mesh: Mesh | None = None,
+    noise: KnownNoise | None = None,
 ) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """A statistic of all draws' outputs at each row, in double precision, and which rows are lost.
 
@@ -48,7 +52,8 @@ def stream(
 
     `indices` are the places that the draws take, and `by_row` are further arguments of the
     statistic, with one entry for each row. On several devices draws are spread along `members`, and
-    rows along `data`.
+    rows along `data`. Where `noise` is given, rows outside have no less of it than
+    the nearest point inside.
     """
     total = num_rows(x)
     each = 1 if mesh is None else mesh.size
@@ -59,6 +64,11 @@ def stream(
     results, all_lost = [], []
     if mesh is not None:
         networks, indices, key, statistic = _on_each(mesh, (networks, indices, key, statistic))
+
+    def draw(x: Inputs) -> tuple[DrawnLikelihoods, Array, Array]:
+        x = x if mesh is None else put(mesh, x, PartitionSpec(DATA))
+        return draw_outputs(networks, num_outputs, indices, key, x, mesh)
+
     for start in range(0, max(total, 1), block):
         rows = slice(start, start + block)
         fill = block - min(block, total - start)
@@ -67,9 +77,16 @@ def stream(
             lambda a, rows=rows, fill=fill: _filled(a[rows], fill), (x, *by_row)
         )
         if mesh is not None:
-            inputs = put(mesh, inputs, PartitionSpec(DATA))
             beside = put(mesh, beside, BY_ROW)
-        likelihoods, outputs, lost = draw_outputs(networks, num_outputs, indices, key, inputs, mesh)
+        likelihoods, outputs, lost = draw(inputs)
+        if noise is not None:
+            outside, inside = noise.nearest(inputs)
+            if len(outside):
+                # As many rows as some program takes that there is already, or will be.
+                few = each * FEW_ROWS
+                more = (few if len(outside) <= few < block else block) - len(outside)
+                outside, inside = _filled(outside, more), _filled(inside, more)
+                outputs = with_levels(outputs, outside, draw(inside)[1], noise.places)
         all_lost.append(to_host(mesh, lost)[: block - fill])
         values = to_host(mesh, _summarise(statistic, likelihoods, outputs, *beside, mesh=mesh))
         # Double precision from here on, where targets are shifted back to their own units.

@@ -156,10 +156,11 @@ class Survey:
     def scaling(self, columns: Columns, likelihood: "Likelihood") -> Scaling:
         """How inputs and targets are standardised: as from all training rows in memory.
 
-        Only the means of bins, which are centred and keep their unit, are those of the sample.
+        Only the means and ends of bins, which are centred and keep their unit, are those of the
+        sample.
         """
-        means, groups = _means(columns, columns.read(self.train_sample)), columns.groups
-        scales = np.ones(len(means))
+        means, ends = _means_and_ends(columns, columns.read(self.train_sample))
+        scales, groups, flags = np.ones(len(means)), columns.groups, list[int]()
         for column in columns.inputs:
             facts, places = self.facts[column.name], groups[column.name]
             missing = facts.num_missing / self.num_train
@@ -170,17 +171,23 @@ class Survey:
                 (means[places[0]],), (scales[places[0]],) = moments.spread()
                 if column.gaps:
                     means[places[-1]] = missing
+                    flags.append(places[-1])
             elif isinstance(column, Categorical):
                 counts = [facts.words.get(w, 0.0) / self.num_train for w in column.categories]
                 counts += [missing] * column.gaps
                 means[places] = [*counts, *[1 - sum(counts)] * column.unseen]
+                flags += places
+        ends[:, columns.number_places] = self.ends(columns)
+        # What is zero or one has a mean above zero from the first row on that has it.
+        half = 0.5 / self.num_train
+        ends[:, flags] = means[flags] > 1 - half, means[flags] > half
         targets = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
         if likelihood.continuous_units:
             targets = self._of_targets[likelihood.support[0] == 0].scaling()
         elif len(self.targets) > 1:
             shape = len(self.targets)
             targets = targets._replace(y_mean=np.zeros(shape), y_scale=np.ones(shape))
-        return targets._replace(x_mean=means, x_scale=scales)
+        return targets._replace(x_mean=means, x_scale=scales, x_ends=ends)
 
     def ends(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         """The least and the largest number of each column of numbers, of training rows."""
@@ -191,9 +198,13 @@ class Survey:
         return np.array(low), np.array(high)
 
 
-def _means(columns: Columns, values: np.ndarray) -> np.ndarray:
-    """The means of all inputs of rows, of which few are expanded at a time."""
-    blocks = [
-        values[start : start + ROWS_AT_A_TIME] for start in range(0, len(values), ROWS_AT_A_TIME)
-    ]
-    return np.sum([columns.expand(block).sum(axis=0) for block in blocks], axis=0) / len(values)
+def _means_and_ends(columns: Columns, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The means and ends of all inputs of rows, of which few are expanded at a time."""
+    sums, lows, highs = [], [], []
+    for start in range(0, len(values), ROWS_AT_A_TIME):
+        part = columns.expand(values[start : start + ROWS_AT_A_TIME])
+        sums.append(part.sum(axis=0))
+        lows.append(part.min(axis=0))
+        highs.append(part.max(axis=0))
+    ends = np.stack([np.min(lows, axis=0), np.max(highs, axis=0)])
+    return np.sum(sums, axis=0) / len(values), ends

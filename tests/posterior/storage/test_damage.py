@@ -237,9 +237,14 @@ def tampered(saved, folder, change):
         (lambda h, a: a.update({"scaling.x_mean": np.full(3, np.nan)}), "means and scales"),
         (lambda h, a: a.update({"scaling.x_mean": np.zeros(2)}), "means and scales"),
         (
-            lambda h, a: a.update({f"scaling.x_{n}": np.ones(2) for n in ("mean", "scale")}),
+            lambda h, a: a.update(
+                {f"scaling.x_{n}": np.ones(2) for n in ("mean", "scale")}
+                | {"scaling.x_ends": np.zeros((2, 2))}
+            ),
             r"does not take an example of shape \(2,\)",
         ),
+        (lambda h, a: a.update({"scaling.x_ends": np.zeros((2, 2))}), "the ends of its data"),
+        (lambda h, a: a.update({"scaling.x_ends": np.diag([1.0, 1, 1])[:2]}), "the ends of"),
         (lambda h, a: h.update(num_members=10**12), "one entry for each of 1000000000000 members"),
         (lambda h, a: h.update(num_members=0), "0 members"),
         (lambda h, a: h.update(kind="Posterior"), "this version knows GaussianN"),

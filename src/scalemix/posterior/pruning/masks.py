@@ -100,9 +100,6 @@ def with_members(
     posterior: Posterior, members: Sequence[Networks], inputs: Sequence[int] | None = None
 ) -> Posterior:
     """The posterior with these networks in place of its own; they take these of its inputs."""
-    scaling = posterior.scaling
-    if inputs is not None and scaling.x_mean.size:
-        kept = list(inputs)
-        scaling = scaling._replace(x_mean=scaling.x_mean[kept], x_scale=scaling.x_scale[kept])
+    scaling = posterior.scaling if inputs is None else posterior.scaling.keeping_inputs([*inputs])
     networks = posterior.networks.with_members(members)
     return Posterior(networks, scaling, posterior.history, posterior.key, posterior.score_spread)

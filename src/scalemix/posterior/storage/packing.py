@@ -54,6 +54,7 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
             "x_scale": arrays.put("scaling.x_scale", scaling.x_scale),
             "y_mean": np.asarray(scaling.y_mean).tolist(),
             "y_scale": np.asarray(scaling.y_scale).tolist(),
+            **_put_ends(arrays, scaling.x_ends),
         },
         "history": {
             name: arrays.put(f"history.{name}", part) for name, part in history._asdict().items()
@@ -65,6 +66,11 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
         "score_spread": np.asarray(posterior.score_spread).tolist(),
     }
     return Packed(header, arrays.by_name)
+
+
+def _put_ends(arrays: Collected, ends: np.ndarray | None) -> dict[str, Any]:
+    """The entry for the ends of inputs, where they are known."""
+    return {} if ends is None else {"x_ends": arrays.put("scaling.x_ends", ends)}
 
 
 def _check_values(networks: Networks, ours: bool, parts: dict[str, Any]) -> None:

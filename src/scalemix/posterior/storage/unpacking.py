@@ -100,7 +100,13 @@ def _read_scaling(entry: dict[str, Any], arrays: FileArrays, shape: tuple[int, .
     fits = x_mean.ndim == 1 and x_mean.shape == x_scale.shape
     if not (fits and np.isfinite(values).all() and (scales > 0).all()):
         raise ValueError("the means and scales of its data are none.")
-    return Scaling(x_mean, x_scale, y_mean, y_scale)
+    # Files of earlier versions have no ends.
+    ends = arrays.array(take(entry, "x_ends", str)) if "x_ends" in entry else None
+    if ends is not None and not (
+        ends.shape == (2, *x_mean.shape) and np.isfinite(ends).all() and (ends[0] <= ends[1]).all()
+    ):
+        raise ValueError("the ends of its data are none.")
+    return Scaling(x_mean, x_scale, y_mean, y_scale, ends)
 
 
 def _by_target(entry: dict[str, Any], name: str, shape: tuple[int, ...]) -> float | np.ndarray:
