@@ -94,8 +94,8 @@ PLANS = {
                 decay=0.03, teachers=LENET_5,
             ),
             LENET_5: Course(
-                {1.2: None, 2.2: 4074, 2.5: 2750}, 20_000, 40_000, 0.6, (1.0, 1.0),
-                TAUGHT_CONV_NOISE, decay=0.06, teachers=LENET_5,
+                {1.5: None, 2.2: 4074, 2.5: 2750}, 12_000, 30_000, 0.6, (1.0, 1.0),
+                TAUGHT_CONV_NOISE, decay=0.06, rounds=4, round_steps=5_000, teachers=LENET_5,
             ),
         },
         num_seeds=5,
