@@ -12,12 +12,10 @@ from typer.testing import CliRunner
 
 import scalemix as sx
 from scalemix.cli.app import app
-from scalemix.posterior.relevance_rule import measure_layers
 from scalemix.reproduce.compression import PLANS, Course, Plan, Teaching
 from scalemix.reproduce.compression.images import read_images
 from scalemix.reproduce.compression.networks import (
     LENET_300,
-    NETWORKS,
     BandConv,
     LeNet5,
     LeNet300,
@@ -28,7 +26,7 @@ from scalemix.reproduce.compression.plans import HE
 from scalemix.reproduce.compression.published import PUBLISHED
 from scalemix.reproduce.compression.refit import refit
 from scalemix.reproduce.compression.scores import error
-from scalemix.reproduce.compression.select import rows_on
+from scalemix.reproduce.compression.shrink import shrunk
 from scalemix.reproduce.compression.small import read_small
 from scalemix.reproduce.compression.teaching import Softened, ask
 
@@ -36,7 +34,10 @@ KEY = jax.random.key(0)
 RNG = np.random.default_rng(0)
 # Few rows are on at the end of so short a fit unless the prior counts for little.
 NOISE = {"dense1": 0.5, "dense2": 0.05, "dense3": 0.05}
-COURSE = Course({0.001: 20_000}, 30, 10, 0.3, HE, NOISE, 16, decay=0.03, teachers=LENET_300)
+COURSE = Course(
+    {0.001: 150_000}, 30, 10, 0.3, HE, NOISE, 16, decay=0.03, rounds=2, round_steps=5,
+    teachers=LENET_300,
+)  # fmt: skip
 TEACHING = {LENET_300: Teaching(NOISE, 20, num=2, batch_size=16)}
 PLAN = Plan("quick", {LENET_300: COURSE}, num_seeds=1, teaching=TEACHING, num_draws=2)
 
@@ -128,7 +129,7 @@ def test_the_command_selects_refits_and_keeps_small_networks(done, images):
     assert "VIB" in shown.stdout
     content = json.loads((folder / "compression.json").read_text())
     (fit,) = content["networks"][LENET_300]["fits"]
-    assert fit["weights"] <= 20_000 < fit["weights_as_found"]
+    assert fit["weights"] <= 150_000 < fit["weights_as_found"]
     (network, rows), *_ = read_small(folder / "compression.npz")[LENET_300].values()
     assert "-".join(str(int(on.sum())) for on in rows.values()) == fit["shape"]
     assert sum(getattr(network, site).weight.size for site in network.sites) == fit["weights"]
@@ -166,7 +167,7 @@ def test_decay_makes_the_weights_of_a_refit_smaller(images):
     def size(decay):
         # So small a rate that nothing is learned.
         course = dataclasses.replace(COURSE, decay=decay, learning_rate=1e-6)
-        (done,) = refit([narrowed], course, read_images(images))
+        (done,) = refit([narrowed], course, read_images(images), None, COURSE.refit_steps)
         return float(jnp.linalg.norm(done.dense1.weight))
 
     falling = 0.5 * (1 + np.cos(np.pi * np.arange(COURSE.refit_steps) / COURSE.refit_steps))
@@ -181,27 +182,45 @@ def test_a_lesson_is_the_mean_of_what_teachers_say():
     np.testing.assert_allclose(ask(teachers, x), wanted, atol=1e-5)
 
 
-def test_no_more_goes_than_has_to():
-    """At the threshold before, more weights than allowed would stay."""
-    model = sx.Model(LeNet300(key=KEY), sx.ARD(sx.LogUniform()), sx.likelihoods.Categorical(10))
-    deviations = {
-        site: jnp.asarray(RNG.uniform(0.1, 10, (1, weight.shape[1])), jnp.float32)
-        * jnp.ones_like(weight)
-        * jnp.std(weight)
-        for site, weight in model.weights.items()
+def test_of_two_pixels_that_say_the_same_one_goes_and_the_other_takes_its_part():
+    """Both are far from zero, and a rule that takes each by itself would keep both."""
+    left = zip(LeNet300.num_rows.items(), (12, 6, 4), strict=True)
+    rows = {site: np.arange(num) < some for (site, num), some in left}
+    network = LeNet300(key=KEY).narrowed(rows, (6, 4))
+    weight = network.dense1.weight.at[:, :2].set(1.0).at[:, 2:12].set(0.3 * RNG.random((6, 10)))
+    # With such a bias no unit is off.
+    network = eqx.tree_at(
+        lambda n: (n.dense1.weight, n.dense2.bias), network, (weight, jnp.full(4, 3.0))
+    )
+    x = RNG.random((600, 28, 28), np.float32)
+    x[:, 0, 1] = x[:, 0, 0]
+    small = shrunk(network, x, network.count(rows).weights - 6, {}, 3.0)
+    left = small.rows_in_use()
+    assert left["dense1"][:2].sum() == 1
+    assert small.count(left).shape == "11-6-4"
+    run = eqx.filter_jit(lambda network: jax.vmap(network)(jnp.asarray(x[:20])))
+    np.testing.assert_allclose(run(small), run(network), atol=2e-3)
+    assert {k: on.sum() for k, on in network.within(rows, left).items()} == {
+        k: on.sum() for k, on in left.items()
     }
-    variances = {
-        site: {group: jnp.ones(shape) for group, shape in groups.items()}
-        for site, groups in model.scale_shapes.items()
-    }
-    networks = sx.posterior.networks.GaussianNetworks(model, deviations, variances)
-    threshold, rows, counts, as_found = rows_on(LENET_300, networks, 50_000)
-    assert counts.weights <= 50_000 < as_found.weights
-    lines = {site: each.lines["unit"] for site, each in measure_layers(networks, 0.01).items()}
-    with_one_more = {site: each.on & (each.ratio >= threshold) for site, each in lines.items()}
-    assert NETWORKS[LENET_300].count(with_one_more).weights > 50_000
-    assert all((with_one_more[site] | ~on).all() for site, on in rows.items())
-    assert rows_on(LENET_300, networks, None)[2] == as_found
+
+
+def test_channels_go_where_they_cost_least_and_no_more_goes_than_has_to():
+    rows = {"conv2": np.arange(20) < 3, "dense1": np.arange(800) < 64, "dense2": np.arange(500) < 9}
+    network = LeNet5(key=KEY).narrowed(rows, (3, 4, 9))
+    # Nothing of the third channel is used.
+    unused = network.dense1.weight.at[:, 32:48].set(0.0)
+    network = eqx.tree_at(lambda n: n.dense1.weight, network, unused)
+    x = RNG.random((500, 28, 28), np.float32)
+    most = network.count(rows).weights - 75 - 16 * 9
+    small = shrunk(network, x, most, {"dense1": 0.2}, 1.0)
+    whole = network.within(rows, small.rows_in_use())
+    assert network.count(whole).weights == most
+    np.testing.assert_array_equal(np.flatnonzero(~whole["dense1"][:64]), np.arange(32, 48))
+    fewer = shrunk(network, x, 400, {}, 1.0)
+    assert 400 - 9 - 64 < network.count(fewer.rows_in_use()).weights <= 400
+    with pytest.raises(ValueError, match="No network of this kind"):
+        shrunk(network, x, 10, {}, 1.0)
 
 
 def test_images_that_are_not_there_or_something_else_are_refused(tmp_path, images):

@@ -117,13 +117,16 @@ class LeNet5(eqx.Module):
         self.features, self.on = None, None
 
     def __call__(self, x: Array) -> Array:
+        return self.dense2(self.readings(x)["dense2"])
+
+    def readings(self, x: Array) -> dict[str, Array]:
+        """What each dense layer reads where the network sees this image."""
         first, features, hidden = (None, None, None) if self.on is None else self.on
         h = jax.nn.relu(_pool(self.conv1(x[None])))
         h = h if first is None else jnp.where(first[:, None, None], h, 0.0)
         h = jax.nn.relu(_pool(self.conv2(h))).reshape(-1)
-        h = h if self.features is None else h[self.features]
-        h = jax.nn.relu(self.dense1(_only(h, features)))
-        return self.dense2(_only(h, hidden))
+        h = _only(h if self.features is None else h[self.features], features)
+        return {"dense1": h, "dense2": _only(jax.nn.relu(self.dense1(h)), hidden)}
 
     def rows_in_use(self) -> Rows:
         """The rows that the mask leaves, as `narrowed` takes them."""
@@ -131,6 +134,26 @@ class LeNet5(eqx.Module):
         return {
             site: np.asarray(on)
             for site, on in zip(("conv2", "dense1", "dense2"), self.on, strict=True)
+        }
+
+    def with_rows(self, rows: Rows) -> "LeNet5":
+        """The network with these masks in place of its own, as `rows_in_use` gives them."""
+        on = tuple(jnp.asarray(rows[site]) for site in ("conv2", "dense1", "dense2"))
+        return _replaced(self, on=on)
+
+    @staticmethod
+    def within(rows: Rows, inner: Rows) -> Rows:
+        """The rows of the whole network that are on where those of a narrowed one are.
+
+        It has been narrowed, with room to spare, to `rows`, and `inner` are of its own.
+        """
+        second = np.flatnonzero(rows["dense1"].reshape(-1, POSITIONS).any(axis=1))
+        read = np.zeros((len(rows["dense1"]) // POSITIONS, POSITIONS), bool)
+        read[second] = inner["dense1"].reshape(-1, POSITIONS)[: len(second)]
+        return {
+            "conv2": _among(rows["conv2"], inner["conv2"]),
+            "dense1": read.reshape(-1),
+            "dense2": _among(rows["dense2"], inner["dense2"]),
         }
 
     @staticmethod
@@ -199,12 +222,19 @@ class LeNet300(eqx.Module):
         self.pixels, self.on = None, None
 
     def __call__(self, x: Array) -> Array:
+        return self.dense3(self.readings(x)["dense3"])
+
+    def readings(self, x: Array) -> dict[str, Array]:
+        """What each dense layer reads where the network sees this image."""
         pixels, first, second = (None, None, None) if self.on is None else self.on
         h = x.reshape(-1)
-        h = h if self.pixels is None else h[self.pixels]
-        h = jax.nn.relu(self.dense1(_only(h, pixels)))
-        h = jax.nn.relu(self.dense2(_only(h, first)))
-        return self.dense3(_only(h, second))
+        h = _only(h if self.pixels is None else h[self.pixels], pixels)
+        units = _only(jax.nn.relu(self.dense1(h)), first)
+        return {
+            "dense1": h,
+            "dense2": units,
+            "dense3": _only(jax.nn.relu(self.dense2(units)), second),
+        }
 
     def rows_in_use(self) -> Rows:
         """The rows that the mask leaves, as `narrowed` takes them."""
@@ -213,6 +243,19 @@ class LeNet300(eqx.Module):
             site: np.asarray(on)
             for site, on in zip(("dense1", "dense2", "dense3"), self.on, strict=True)
         }
+
+    def with_rows(self, rows: Rows) -> "LeNet300":
+        """The network with these masks in place of its own, as `rows_in_use` gives them."""
+        return _replaced(self, on=tuple(jnp.asarray(rows[site]) for site in self.sites))
+
+    @staticmethod
+    def within(rows: Rows, inner: Rows) -> Rows:
+        """The rows of the whole network that are on where those of a narrowed one are.
+
+        It has been narrowed, with room to spare, to `rows`, and `inner` are of its own.
+        """
+        units = {site: _among(rows[site], inner[site]) for site in ("dense2", "dense3")}
+        return {"dense1": inner["dense1"], **units}
 
     @staticmethod
     def count(rows: Rows) -> Counts:
@@ -269,6 +312,14 @@ def _pool(x: Array) -> Array:
 
 def _only(h: Array, on: Array | None) -> Array:
     return h if on is None else jnp.where(on, h, 0.0)
+
+
+def _among(on: np.ndarray, inner: np.ndarray) -> np.ndarray:
+    """Which are on if those that `on` names, and no others, are on where `inner` says so."""
+    result = np.zeros_like(on)
+    places = np.flatnonzero(on)
+    result[places] = inner[: len(places)]
+    return result
 
 
 def _of(layer: Any, outputs: Any, inputs: Any = ...) -> Layer:

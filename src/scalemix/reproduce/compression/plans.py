@@ -38,7 +38,7 @@ class Course:
     """How one network is compressed: what is selected at which temperatures, and the refit."""
 
     temperatures: Mapping[float, int | None]
-    """The temperatures, and the most weights that may stay at each; `None` for as many as do."""
+    """The temperatures, and the most weights of the small networks; `None` for as many as stay."""
     steps: int
     """Steps of the fit that selects."""
     refit_steps: int
@@ -52,6 +52,10 @@ class Course:
     learning_rate: float = 2e-3
     decay: float = 0.0
     """What a step of the refit takes off weights and biases, as a share of them and of the rate."""
+    rounds: int = 5
+    """The number of cuts by which networks with a limit come down to it."""
+    round_steps: int = 10_000
+    """Steps of the refit before each of these cuts."""
     teachers: str | None = None
     """The kind of network that teaches the refit; without any, it learns the digits themselves."""
 
@@ -86,12 +90,12 @@ PLANS = {
         "full",
         {
             LENET_300: Course(
-                {0.35: None, 0.6: None, 1.0: 9560}, 30_000, 60_000, 0.3, HE, TAUGHT_DENSE_NOISE,
+                {0.35: None, 0.5: 9560, 0.6: None}, 30_000, 60_000, 0.3, HE, TAUGHT_DENSE_NOISE,
                 decay=0.03, teachers=LENET_5,
             ),
             LENET_5: Course(
-                {1.2: None, 2.2: 4074, 3.6: 2750}, 20_000, 40_000, 0.6, (1.0, 1.0),
-                TAUGHT_CONV_NOISE, decay=0.06, teachers=LENET_5,
+                {1.5: None, 2.2: 4074, 2.5: 2750}, 12_000, 30_000, 0.6, (1.0, 1.0),
+                TAUGHT_CONV_NOISE, decay=0.06, rounds=4, round_steps=5_000, teachers=LENET_5,
             ),
         },
         num_seeds=5,

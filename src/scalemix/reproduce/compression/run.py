@@ -13,9 +13,9 @@ import numpy as np
 from scalemix._files import replacing
 from scalemix.inference.training.findings import UselessFitWarning
 from scalemix.reproduce.compression.images import Images, read_images
-from scalemix.reproduce.compression.networks import SIDE, Network
+from scalemix.reproduce.compression.networks import SIDE, Network, Rows
 from scalemix.reproduce.compression.plans import Course, Plan
-from scalemix.reproduce.compression.refit import refit
+from scalemix.reproduce.compression.refit import cut_and_refit
 from scalemix.reproduce.compression.scores import averaged_error, ensemble_error, error
 from scalemix.reproduce.compression.select import Selected, room_for, select
 from scalemix.reproduce.compression.small import to_arrays
@@ -66,14 +66,19 @@ def compress(
             warnings.simplefilter("ignore", UselessFitWarning)
             small = _refit(selections, course, data, lesson)
         content["networks"][name]["seconds"]["refit"] = time.perf_counter() - start
-        for fit, one, network in zip(fits, selections, small, strict=True):
+        rows = [one.rows if network is None else network.within(one.rows, network.rows_in_use())
+                for one, network in zip(selections, small, strict=True)]  # fmt: skip
+        for fit, one, network, left in zip(fits, selections, small, rows, strict=True):
+            counts = one.networks.model.network.count(left)
+            fit |= {"shape": counts.shape, "weights": counts.weights,
+                    "multiply_adds": counts.multiply_adds}  # fmt: skip
             fit["refit"] = None if network is None else error(network, data)
             say(f"{name}, temperature {one.temperature:g}, seed {one.seed}: {fit['shape']}, "
                 f"{fit['weights']:,} weights, error {fit['refit']}%")  # fmt: skip
             if network is not None and one.seed == 0:
-                arrays |= to_arrays(f"{name}/{one.temperature:g}", one.rows, network)
-        if any("dense3" in one.rows for one in selections):
-            content["networks"][name]["pixels"] = _pixels(selections)
+                arrays |= to_arrays(f"{name}/{one.temperature:g}", left, network)
+        if "dense3" in rows[0]:
+            content["networks"][name]["pixels"] = _pixels(selections, rows)
         _write(content, folder)
         with replacing(folder / SMALL_NETWORKS) as file:
             np.savez_compressed(file, **arrays)
@@ -86,17 +91,12 @@ def _cut(images: Images, plan: Plan) -> Images:
 
 
 def _score(one: Selected, images: Images, plan: Plan) -> dict[str, Any]:
-    """What is left of one fit, and the error of the whole network."""
-    counts = one.counts
+    """What is on in one fit, and the error of the whole network."""
     return {
         "temperature": one.temperature,
         "seed": one.seed,
-        "threshold": one.threshold,
-        "as_found": one.as_found.shape,
-        "weights_as_found": one.as_found.weights,
-        "shape": counts.shape,
-        "weights": counts.weights,
-        "multiply_adds": counts.multiply_adds,
+        "as_found": one.counts.shape,
+        "weights_as_found": one.counts.weights,
         "whole": error(one.networks.model.network, images),
         "averaged": averaged_error(one.networks, images, plan.num_draws),
     }
@@ -120,22 +120,23 @@ def _teach(name: str, plan: Plan, images: Images, content: dict[str, Any]) -> Le
 def _refit(
     selections: list[Selected], course: Course, images: Images, lesson: Lesson | None
 ) -> list[Network | None]:
-    """The narrowed networks after the refit; none where a layer has nothing left."""
+    """The small networks, with room to spare; none where a layer has nothing left."""
     alive = [one for one in selections if min(one.counts.units) > 0]
     if not alive:
         return [None] * len(selections)
     room = room_for([one.counts for one in alive])
     narrowed = [one.networks.model.network.narrowed(one.rows, room) for one in alive]
-    done = iter(refit(narrowed, course, images, lesson))
+    limits = [course.temperatures[one.temperature] for one in alive]
+    done = iter(cut_and_refit(narrowed, limits, course, images, lesson))
     return [next(done) if min(one.counts.units) > 0 else None for one in selections]
 
 
-def _pixels(selections: list[Selected]) -> dict[str, str]:
-    """How many seeds read each pixel, a digit each, by temperature."""
+def _pixels(selections: list[Selected], rows: list[Rows]) -> dict[str, str]:
+    """How many seeds read each pixel in the end, a digit each, by temperature."""
     counts: dict[str, np.ndarray] = {}
-    for one in selections:
+    for one, left in zip(selections, rows, strict=True):
         so_far = counts.get(f"{one.temperature:g}", np.zeros(SIDE * SIDE, int))
-        counts[f"{one.temperature:g}"] = so_far + one.rows["dense1"]
+        counts[f"{one.temperature:g}"] = so_far + left["dense1"]
     return {temperature: "".join(map(str, values)) for temperature, values in counts.items()}
 
 

@@ -17,7 +17,7 @@ ROWS_AT_ONCE = 500
 
 def error(network: Network, images: Images) -> float:
     """The error of one network."""
-    return _share_wrong(_outputs(network, _in_parts(images.x_test)), images)
+    return _share_wrong(_outputs(network, in_parts(images.x_test)), images)
 
 
 def ensemble_error(networks: Sequence[Network], images: Images) -> float:
@@ -27,17 +27,18 @@ def ensemble_error(networks: Sequence[Network], images: Images) -> float:
 
 def logits(network: Network, x: np.ndarray) -> np.ndarray:
     """What a network says of each image."""
-    outputs = np.asarray(_outputs(network, _in_parts(x)))
+    outputs = np.asarray(_outputs(network, in_parts(x)))
     return outputs.reshape(-1, outputs.shape[-1])[: len(x)]
 
 
 def averaged_error(networks: Networks, images: Images, num_draws: int, seed: int = 0) -> float:
     """The error of the average over networks drawn from a posterior."""
     keys = jax.random.split(jax.random.key(seed), num_draws)
-    return _share_wrong(_averaged(networks, _in_parts(images.x_test), keys), images)
+    return _share_wrong(_averaged(networks, in_parts(images.x_test), keys), images)
 
 
-def _in_parts(x: np.ndarray) -> Array:
+def in_parts(x: np.ndarray) -> Array:
+    """Images in parts of equal length, the last one filled up with blank ones."""
     missing = -len(x) % ROWS_AT_ONCE
     padded = np.concatenate([x, np.zeros((missing, *x.shape[1:]), x.dtype)])
     return jnp.asarray(padded.reshape(-1, ROWS_AT_ONCE, *x.shape[1:]))

@@ -20,7 +20,7 @@ from scalemix.reproduce.compression.networks import NETWORKS, NUM_CLASSES, Count
 from scalemix.reproduce.compression.plans import Course
 from scalemix.structures import ARD
 
-# What counts as off, unless more has to go: that of `Posterior.prune`.
+# The signal to noise below which a row is off: that of `Posterior.prune`.
 THRESHOLD = 0.01
 
 
@@ -31,12 +31,8 @@ class Selected(NamedTuple):
     seed: int
     networks: Networks
     """The posterior, around the mean network."""
-    threshold: float
-    """The signal to noise below which a row is off."""
     rows: Rows
     counts: Counts
-    as_found: Counts
-    """The size at the usual threshold."""
 
 
 def select(name: str, course: Course, images: Images, num_seeds: int) -> list[Selected]:
@@ -61,8 +57,10 @@ def select(name: str, course: Course, images: Images, num_seeds: int) -> list[Se
     selections = []
     for (temperature, seed), post in zip(settings, posts, strict=True):
         (networks,) = post.networks.members
-        most = course.temperatures[temperature]
-        selections.append(Selected(temperature, seed, networks, *rows_on(name, networks, most)))
+        lines = measure_layers(networks, THRESHOLD)
+        rows = {site: each.lines["unit"].on for site, each in lines.items()}
+        counts = NETWORKS[name].count(rows)
+        selections.append(Selected(temperature, seed, networks, rows, counts))
     return selections
 
 
@@ -73,30 +71,6 @@ def start(name: str, factors: tuple[float, float], seed: int) -> Network:
         weight = factors[min(place, 1)] * getattr(network, site).weight
         network = eqx.tree_at(lambda n, s=site: getattr(n, s).weight, network, weight)
     return network
-
-
-def rows_on(name: str, networks: Networks, most: int | None) -> tuple[float, Rows, Counts, Counts]:
-    """The threshold, the rows of weights that are on at it, their number, and that as found.
-
-    Rows are on by the rule of `Posterior.prune`, at the least threshold that leaves no more than
-    `most` weights.
-    """
-    kind = NETWORKS[name]
-    lines = {site: each.lines["unit"] for site, each in measure_layers(networks, THRESHOLD).items()}
-    on = {site: each.on for site, each in lines.items()}
-    as_found = kind.count(on)
-    if most is None or as_found.weights <= most:
-        return THRESHOLD, on, as_found, as_found
-    ratios = np.unique(np.concatenate([each.ratio[each.on] for each in lines.values()]))
-
-    def at(place: int) -> Rows:
-        return {site: on[site] & (each.ratio > ratios[place]) for site, each in lines.items()}
-
-    low, high = 0, len(ratios) - 1
-    while low < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if kind.count(at(middle)).weights <= most else (middle + 1, high)
-    return float(ratios[low]), at(low), kind.count(at(low)), as_found
 
 
 def room_for(counts: Sequence[Counts]) -> tuple[int, ...]:
