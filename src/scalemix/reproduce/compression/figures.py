@@ -58,7 +58,9 @@ def _draw_trade_off(axis: Any, name: str, fits: Mapping[float, Any]) -> None:
             f"T = {temperature:g}", means[-1], xytext=(-7, -3), textcoords="offset points",
             fontsize="small", color=OURS, ha="right",
         )  # fmt: skip
-    axis.plot(*zip(*means, strict=True), "o-", color=OURS, label="scalemix, mean of the seeds")
+    axis.plot(
+        *zip(*sorted(means), strict=True), "o-", color=OURS, label="scalemix, mean of the seeds"
+    )
     lowest = min(error for _, error in means)
     axis.set(ylabel="test error, %", ylim=(0.75 * lowest, None), xlabel="weights left")
     _count_in_thousands(axis.xaxis)

@@ -138,20 +138,20 @@ def _candidates(
     network: Network, layers: Mapping[str, _Layer], rows: Rows
 ) -> list[tuple[str, np.ndarray, float]]:
     """Site, inputs and cost of what may go next: the cheapest input of each layer, and channels."""
-    found = []
+    candidates = []
     for site, layer in layers.items():
         if layer.on.sum() > 1:
             costs = layer.costs()
             place = int(np.argmin(costs))
-            found.append((site, np.array([place]), float(costs[place])))
+            candidates.append((site, np.array([place]), float(costs[place])))
     if isinstance(network, LeNet5):
         layer = layers["dense1"]
         by_channel = rows["dense1"].reshape(-1, POSITIONS)
         if by_channel.any(axis=1).sum() > 1:
             for channel in np.flatnonzero(by_channel.any(axis=1)):
                 group = channel * POSITIONS + np.flatnonzero(by_channel[channel])
-                found.append(("dense1", group, layer.cost(group)))
-    return found
+                candidates.append(("dense1", group, layer.cost(group)))
+    return candidates
 
 
 def _mask(group: np.ndarray, size: int) -> np.ndarray:
