@@ -55,16 +55,19 @@ def _draw_trade_off(axis: Any, name: str, fits: Mapping[float, Any]) -> None:
         axis.plot(weights, errors, ".", color=OURS, alpha=0.4)
         means.append((weights.mean(), errors.mean()))
         axis.annotate(
-            f"T = {temperature:g}", means[-1], xytext=(-7, -3), textcoords="offset points",
+            f"T = {temperature:g}", means[-1], xytext=(-6, -14), textcoords="offset points",
             fontsize="small", color=OURS, ha="right",
         )  # fmt: skip
     axis.plot(
         *zip(*sorted(means), strict=True), "o-", color=OURS, label="scalemix, mean of the seeds"
     )
-    lowest = min(error for _, error in means)
-    axis.set(ylabel="test error, %", ylim=(0.75 * lowest, None), xlabel="weights left")
+    errors = [error for _, error in means] + [point.error for point in published]
+    lowest, highest = min(errors), max(errors)
+    # Room for the names of the published points above, and for the legend below.
+    limits = (0.75 * lowest, highest + 0.7 * (highest - lowest))
+    axis.set(ylabel="test error, %", ylim=limits, xlabel="weights left")
     _count_in_thousands(axis.xaxis)
-    axis.margins(x=0.18, y=0.3)
+    axis.margins(x=0.25)
     axis.set_title(name, loc="left", fontsize="medium")
     axis.legend(frameon=False, fontsize="small", loc="lower left")
 
@@ -94,12 +97,13 @@ def _count_in_thousands(axis: Any) -> None:
 def _draw_against_temperature(
     axis: Any, fits: Mapping[float, Any], curves: Mapping[str, str]
 ) -> None:
-    for (key, label), colour in zip(curves.items(), (WHOLE, OURS), strict=True):
+    # What is left in the end has limits of its own at some temperatures: no line runs through it.
+    for (key, label), colour, style in zip(curves.items(), (WHOLE, OURS), ("o-", "o"), strict=True):
         for temperature, some in fits.items():
             values = [fit[key] for fit in some]
             axis.plot(np.full(len(values), temperature), values, ".", color=colour, alpha=0.4)
         means = [np.mean([fit[key] for fit in some]) for some in fits.values()]
-        axis.plot(list(fits), means, "o-", color=colour, label=label)
+        axis.plot(list(fits), means, style, color=colour, label=label)
     axis.set(xlabel="temperature")
     axis.legend(frameon=False, fontsize="small")
 
