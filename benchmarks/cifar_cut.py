@@ -1,6 +1,7 @@
 """Networks of cifar_depth.py without what is off, measured on one core.
 
 python benchmarks/cifar_cut.py cut cifar10.npz FOLDER     # adds to results/cifar_depth.json
+python benchmarks/cifar_cut.py time                       # times networks of these shapes
 python benchmarks/cifar_cut.py table                      # docs/depth.md from the results
 """
 
@@ -23,7 +24,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from cifar_blocks import blocks_of, masks_of
 from cifar_depth import accuracy, classes, load
-from cifar_networks import CLASSES, ResNet, read_images
+from cifar_networks import CLASSES, SIDE, WIDTHS, Block, ResNet, StandardConv, conv, read_images
 from cifar_training import Course
 from common import HERE, RESULTS, write_table
 
@@ -46,7 +47,7 @@ def cut(cifar: str, folder: Path) -> None:
     """Take what is off out of the networks of a folder, compare, test, and keep the numbers."""
     images, test = read_images(cifar, "train", COMPARED), read_images(cifar, "test")
     known = json.loads(FILE.read_text())["parts"] if FILE.exists() else []
-    results, networks = [], []
+    results = []
     files = [file for file in folder.glob("*.json") if not file.stem.endswith("-selected")]
     for file in sorted(files):
         result = {"name": file.stem, **json.loads(file.read_text())}
@@ -59,14 +60,41 @@ def cut(cifar: str, folder: Path) -> None:
         np.testing.assert_allclose(given, wanted, rtol=0, atol=1e-3)
         result["refit"]["test"] = accuracy(small, test, TIMED)
         results.append(result | size(small, images.x[0]))
-        networks.append(small)
         print(json.dumps(results[-1]), flush=True)
-    # Times say something only beside one another: here, those of one folder.
-    for result, least in zip(results, microseconds(networks, images.x), strict=True):
-        result["microseconds"] = least
     names = {result["name"] for result in results}
     others = [part for part in known if part["name"] not in names]
     FILE.write_text(json.dumps({"parts": others + results}, indent=1) + "\n")
+
+
+def measure() -> None:
+    """Time networks of the shapes in the results, all in one run: only so can they be compared.
+
+    The time of a network does not depend on its weights, so these are new.
+    """
+    parts = json.loads(FILE.read_text())["parts"]
+    x = np.random.default_rng(0).normal(size=(TIMED, 3, SIDE, SIDE)).astype(np.float32)
+    networks = [of_shape(part["channels"]) for part in parts]
+    for part, network in zip(parts, networks, strict=True):
+        assert size(network, x[0]).items() <= part.items(), part["name"]
+    for part, least in zip(parts, microseconds(networks, x), strict=True):
+        part["microseconds"] = least
+    FILE.write_text(json.dumps({"parts": parts}, indent=1) + "\n")
+
+
+def of_shape(channels: list[list[int]]) -> ResNet:
+    """A network with so many channels between the convolutions of each block of each stage."""
+    network = ResNet(1, key=jax.random.key(0))
+    stages = []
+    for width, stage in zip(WIDTHS, channels, strict=True):
+        stages.append([Block(width, 1.0, key=jax.random.key(0)) for _ in stage])
+        for i, num in enumerate(stage):
+            key = jax.random.key(i)
+            layers = (
+                conv(StandardConv, width, num, key=key),
+                conv(eqx.nn.Conv2d, num, width, use_bias=False, key=key),
+            )
+            stages[-1][i] = eqx.tree_at(lambda b: (b.first, b.second), stages[-1][i], layers)
+    return eqx.tree_at(lambda net: net.stages, network, stages)
 
 
 def unmasked(network: ResNet) -> ResNet:
@@ -204,6 +232,8 @@ def main() -> None:
     match sys.argv[1:]:
         case ["cut", cifar, folder]:
             cut(cifar, Path(folder))
+        case ["time"]:
+            measure()
         case ["table"]:
             write_page()
         case _:
