@@ -209,7 +209,7 @@ def draw(earlier: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
     plain = next(part for part in later if part["name"] == REFERENCE)["refit"]["validation"]
     left.axhline(plain - WANTED, color="grey", lw=0.8, ls="--")
     left.text(27, plain - WANTED - 0.08, "wanted", color="grey", va="top")
-    left.set(xlabel="blocks left", ylabel="validation accuracy, %", xlim=(28, 10))
+    left.set(xlabel="blocks left", ylabel="validation accuracy, %", xlim=(28, 4))
     left.legend(frameon=False, fontsize=7, loc="lower left")
     # In a network that learns from another the channels are as its selection left them.
     selected = [part for part in later if "+" in part["part"]]
