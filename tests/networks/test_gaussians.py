@@ -13,7 +13,6 @@ from scalemix.networks.gaussians import (
     gaussian_weights,
     run_with_weights,
 )
-from scalemix.networks.layouts import in_rows
 from scalemix.networks.sites import find_sites
 from tests.networks.cases import KEY, NETWORKS, Chain, assert_same_moments
 
@@ -56,7 +55,7 @@ REPEATED = {
     [pytest.param(n, marks=pytest.mark.slow if n in REPEATED else []) for n in NETWORKS],
 )
 def test_a_pass_of_training_has_the_moments_of_drawn_weights(name):
-    network = in_rows(NETWORKS[name][0]())
+    network = NETWORKS[name][0]()
     assert_same_moments(*both_ways(network, X))
 
 
@@ -66,7 +65,7 @@ def test_so_it_has_in_networks_made_up_at_random(seed):
     rng = np.random.default_rng(seed)
     network = Chain(rng)
     x = jnp.asarray(rng.normal(size=6), jnp.float32)
-    assert_same_moments(*both_ways(network if seed % 2 else in_rows(network), x, 100_000))
+    assert_same_moments(*both_ways(network, x, 100_000))
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -117,3 +117,17 @@ def test_products_with_data_of_another_type_are_not_drawn():
         )
         uses = find_uses(network, find_sites(network), X[None])
         assert ("params.w" in uses.once) == act_once
+
+
+def test_each_operand_of_a_product_keeps_its_precision():
+    """A weight and a vector change places."""
+    high, low = jax.lax.Precision.HIGHEST, jax.lax.Precision.DEFAULT
+    rule = sx.PathRule("*/w", row_axis=1, output_axis=0)
+    network = sx.networks.from_function(
+        lambda p, x: jnp.dot(p["w"], x, precision=(high, low)), {"w": WEIGHT}, rules=[rule]
+    )
+    scales = {"params.w": {"unit": jnp.ones(4)}}
+    traced = jax.make_jaxpr(put_scales(network, find_sites(network), scales))(X)
+    (product,) = (e for e in traced.jaxpr.eqns if e.primitive.name == "dot_general")
+    is_weight = [len(atom.aval.shape) == 2 for atom in product.invars]
+    assert product.params["precision"] == tuple(high if weight else low for weight in is_weight)

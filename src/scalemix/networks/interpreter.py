@@ -90,7 +90,20 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     aval: Any = output.aval
 
     def multiply(weight: Array, data: Array) -> Array:
-        return bind(equation, [weight, data] if which == 0 else [data, weight])[0]
+        if which == 1:
+            return bind(equation, [data, weight])[0]
+        if free or batched[0]:
+            return bind(equation, [weight, data])[0]
+        # `x W'` in place of `W x`, which is the same for a vector. Mapped over examples it gives
+        # examples by units, as everything else has them: `W x` would be transposed in every layer,
+        # forward and backward.
+        swapped, precision = (contracted[1], contracted[0]), equation.params["precision"]
+        if isinstance(precision, tuple):
+            # That of the left one and that of the right one.
+            precision = precision[::-1]
+        return bind(
+            equation, [data, weight], dimension_numbers=(swapped, batched), precision=precision
+        )[0]
 
     product = Product(
         multiply,

@@ -1,34 +1,19 @@
 """Dense layers laid out for batches: the same functions, quicker.
 
 Mapped over examples, Equinox's `W x` gives units by examples, but adding a bias that is not mapped
-makes JAX put the examples first: every layer transposes its activations, forward and backward. Two
-layouts avoid that. In rows, `x W'` gives examples by units from the start, which suits everything
-else in that order, such as noise for each example. In columns, the bias is added as a product
-`b [1]`, laid out like `W x`; this is quickest for small networks without noise.
+makes JAX put the examples first: every layer transposes its activations, forward and backward. Here
+the bias is added as a product `b [1]`, laid out like `W x`, which is quickest for small networks
+without noise. Networks with noise have their products the other way round instead (`_dot` in
+`networks/interpreter.py`).
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import equinox as eqx
 import jax
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._types import PyTree
-
-
-class RowLinear(eqx.nn.Linear):
-    """A dense layer with the values of another, the examples of a batch in rows."""
-
-    def __init__(self, layer: eqx.nn.Linear):
-        _copy(layer, self)
-
-    def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
-        if not _is_vector(self, x):
-            return super().__call__(x, key=key)
-        product = (x[None] if self.in_features == "scalar" else x) @ self.weight.T
-        output = product if self.bias is None else product + self.bias
-        return output[0] if self.out_features == "scalar" else output
 
 
 class ColumnLinear(eqx.nn.Linear):
@@ -56,11 +41,6 @@ def _copy(layer: eqx.nn.Linear, new: eqx.nn.Linear) -> None:
         setattr(new, field.name, getattr(layer, field.name))
 
 
-def in_rows(network: PyTree) -> PyTree:
-    """The same network, the examples of a batch in rows."""
-    return _change(network, RowLinear)
-
-
 def in_columns(network: PyTree) -> PyTree:
     """The same network, the examples of a batch in columns where a layer has a bias and a width."""
 
@@ -68,10 +48,6 @@ def in_columns(network: PyTree) -> PyTree:
         scalar = "scalar" in (layer.in_features, layer.out_features)
         return layer if scalar or layer.bias is None else ColumnLinear(layer)
 
-    return _change(network, change)
-
-
-def _change(network: PyTree, change: Callable[[eqx.nn.Linear], eqx.nn.Linear]) -> PyTree:
     return jax.tree.map(lambda n: change(n) if _is_dense(n) else n, network, is_leaf=_is_dense)
 
 

@@ -37,7 +37,6 @@ from scalemix.networks.gaussians import (
     gaussian_weights,
     run_with_weights,
 )
-from scalemix.networks.layouts import in_rows
 from scalemix.posterior.networks import GaussianNetworks
 
 # A score takes at least so many draws. A step makes do with fewer.
@@ -290,27 +289,27 @@ class VariationalEM(Training):
         dtype = batch.weight.dtype
         signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], dtype)
         num_pairs, num_rows = self.num_draws // len(signs), len(batch.y)
-        laid_out = in_training(in_rows(current.network))
-        uses = find_uses(laid_out, model.sites, batch.x, key)
+        trained = in_training(current.network)
+        uses = find_uses(trained, model.sites, batch.x, key)
         noise = draw_noise(uses, (num_pairs, num_rows), key)
         # A pair has the network's own noise in common, as it has the prior's but for its sign.
-        keys = row_keys(laid_out, side_key(key), (num_pairs, num_rows))
+        keys = row_keys(trained, side_key(key), (num_pairs, num_rows))
         noise = jax.tree.map(lambda leaf: leaf.astype(dtype), noise)
 
         # What passes have of their own, and what they share.
         of_each: Any = Noise(0, 0, None)  # pyright: ignore[reportArgumentType]
 
         def one(pass_one: Callable[..., Any], noise: Noise, sign: Array, y: Array) -> Array:
-            weights = gaussian_weights(laid_out, model.sites, uses, deviations, noise, sign)
+            weights = gaussian_weights(trained, model.sites, uses, deviations, noise, sign)
             output = pass_one(
-                lambda *given: run_with_weights(laid_out, model.sites, weights, *given)
+                lambda *given: run_with_weights(trained, model.sites, weights, *given)
             )
             return current.likelihood.log_prob(output, y)
 
         def of_pair(noise: Noise, keys: PRNGKeyArray | None) -> tuple[Array, PyTree]:
             def of_sign(sign: Array) -> tuple[Array, PyTree]:
                 return train_rows(
-                    one, laid_out, batch.x, keys, noise, sign, batch.y, in_axes=(of_each, None, 0)
+                    one, trained, batch.x, keys, noise, sign, batch.y, in_axes=(of_each, None, 0)
                 )
 
             return jax.vmap(of_sign)(signs)
