@@ -1,5 +1,7 @@
 """Training on files that are larger than memory: rows a second, host memory, how long devices wait.
 
+On an NVIDIA GPU, the driver's own gauge is read as well: the share of time in which kernels ran.
+
 `python benchmarks/streaming.py` writes tables of 0.5 and 2 million rows of 20 columns as Parquet,
 trains on each for one pass in a process of its own, and writes results/streaming.json.
 `--rows 100000000 --key h200` measures another table, and adds it to the results under that name.
@@ -7,12 +9,16 @@ trains on each for one pass in a process of its own, and writes results/streamin
 """
 
 import argparse
+import contextlib
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -82,7 +88,8 @@ def train(
     timed(Chunks, "run")
     method = sx.VariationalEM(epochs=1, num_members=members, learning_rate=3e-3)
     start = time.perf_counter()
-    post = sx.fit_batches(model, batches, method, key=jax.random.key(2))
+    with gauge() as readings:
+        post = sx.fit_batches(model, batches, method, key=jax.random.key(2))
     seconds = time.perf_counter() - start
     # The first chunk compiles, and the last may be short.
     runs = times["run"][1:-1] or times["run"]
@@ -90,6 +97,7 @@ def train(
     waiting = sum(b - a for a, b in times["batches"] if begin <= a and b <= end)
     running = sum(b - a for a, b in runs) - waiting
     steps = len(runs) * min(method.chunk_steps, post.history.objective.shape[-1])
+    read = [percent for at, percent in readings if begin <= at <= end]
     rng = np.random.default_rng(10**6)
     x = rng.standard_normal((10_000, NUM_COLUMNS))
     mean = post.predict(x).mean
@@ -101,10 +109,40 @@ def train(
         "seconds_before_training": times["run"][0][0] - start,
         "rows_a_second": steps * batch / (end - begin),
         "share_in_program": running / (end - begin),
+        "driver_utilization_percent": read,
         "peak_mb": _peak(),
         "peak_before_mb": before,
         "rmse": float(np.sqrt(np.mean((mean - np.sin(2 * x[:, 0]) - x[:, 1] * x[:, 2]) ** 2))),
     }
+
+
+@contextlib.contextmanager
+def gauge() -> Iterator[list[tuple[float, int]]]:
+    """What the driver of an NVIDIA GPU says twice a second, with the time; nothing elsewhere."""
+    readings: list[tuple[float, int]] = []
+    if shutil.which("nvidia-smi") is None:
+        yield readings
+        return
+    asked = [
+        "nvidia-smi",
+        "--query-gpu=utilization.gpu",
+        "--format=csv,noheader,nounits",
+        "-lms=500",
+    ]
+    process = subprocess.Popen(asked, stdout=subprocess.PIPE, text=True)
+
+    def read() -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            readings.append((time.perf_counter(), int(line)))
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield readings
+    finally:
+        process.terminate()
+        thread.join()
 
 
 def _peak() -> float:
