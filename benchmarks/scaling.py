@@ -3,6 +3,8 @@
 `python benchmarks/scaling.py members`: the members of an ensemble over host devices, which share
 this machine's cores. Processor time is what counts: nothing must be added.
 
+`python benchmarks/scaling.py processes`: the same over processes of one device each.
+
 `python benchmarks/scaling.py one`: one device, an accelerator for choice. Microseconds a
 model-step, and the share of the rate of a batched product of the same sizes. It stops by itself
 after `BUDGET` seconds and the point at hand. `tiny` in place of `one` tries the same out at small
@@ -19,7 +21,9 @@ import functools
 import gzip
 import json
 import os
+import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -190,43 +194,111 @@ def one_device(lines: dict[str, list[Point]], part: str | None) -> None:
     write(part, content)
 
 
+# What is spread over devices and processes: members, steps of a timing, timings.
+SPREAD_MEMBERS, SPREAD_STEPS, REPETITIONS = 16, 100, 7
+
+
+class Spread(NamedTuple):
+    """Training on a mesh: processor and wall time in seconds, and operations that send anything."""
+
+    worked: float
+    waited: float
+    sent: int
+
+
+def prepare_spread(mesh: Any) -> tuple[Callable[[], Any], int]:
+    """A function that trains some steps on a mesh, and how many operations in it send anything."""
+    method, model = build(50, "em")
+    models = [model] * SPREAD_MEMBERS
+    program, state = prepare(method, models, *table(10_000), SPREAD_STEPS, mesh)
+    # Groups of members run by one program, one after the other.
+    lowered = program.program.lower(*program._arguments(state, 0, 1)[0])
+    text = lowered.compile().compiled.as_text()
+    kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
+    program.run(state, 0, 1)
+    sent = sum(text.count(f" {kind}(") for kind in kinds)
+    return lambda: program.run(state, 0, SPREAD_STEPS)[0], sent
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, float]:
+    """Processor seconds of this process, and seconds on the clock."""
+    before = time.process_time()
+    waited = clock(run)
+    return time.process_time() - before, waited
+
+
 def over_host_devices() -> None:
     """Sixteen members on one, two and four host devices: processor time, and what is sent."""
-    num, steps, repetitions = 16, 100, 7
-    method, model = build(50, "em")
-    runs, sent = {}, {}
-    for devices in (1, 2, 4):
-        mesh = check_mesh(mesh_of(devices))
-        program, state = prepare(method, [model] * num, *table(10_000), steps, mesh)
-        # Groups of members run by one program, one after the other.
-        lowered = program.program.lower(*program._arguments(state, 0, 1)[0])
-        text = lowered.compile().compiled.as_text()
-        kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
-        sent[devices] = sum(text.count(f" {kind}(") for kind in kinds)
-        program.run(state, 0, 1)
-        runs[devices] = lambda program=program, state=state: program.run(state, 0, steps)[0]
-    worked: dict[int, list[float]] = {devices: [] for devices in runs}
-    waited: dict[int, list[float]] = {devices: [] for devices in runs}
-    for _ in range(repetitions):
-        for devices, run in runs.items():
-            before = time.process_time()
-            waited[devices].append(clock(run))
-            worked[devices].append(time.process_time() - before)
-    work = {devices: statistics.median(values) for devices, values in worked.items()}
-    wait = {devices: statistics.median(values) for devices, values in waited.items()}
-    figures = {
-        str(devices): {
-            "processor_us_a_model_step": work[devices] / (num * steps) * 1e6,
-            "us_a_model_step": wait[devices] / (num * steps) * 1e6,
-            "times_the_work_of_one": work[devices] / work[1],
-            "times_as_fast_as_one": wait[1] / wait[devices],
-            "sent_along_members": sent[devices],
-        }
-        for devices in runs
+    prepared = {num: prepare_spread(check_mesh(mesh_of(num))) for num in (1, 2, 4)}
+    times: dict[int, list[tuple[float, float]]] = {num: [] for num in prepared}
+    for _ in range(REPETITIONS):
+        for num, (run, _) in prepared.items():
+            times[num].append(timed(run))
+    medians = {
+        num: [statistics.median(each) for each in zip(*times[num], strict=True)] for num in prepared
     }
-    write("members over host devices", {"members": num, "devices": figures})
-    for devices, values in figures.items():
-        print(devices, {name: round(value, 3) for name, value in values.items()})
+    report("devices", {num: Spread(*medians[num], sent) for num, (_, sent) in prepared.items()})
+
+
+def over_processes() -> None:
+    """The same on one, two and four processes of one device each, in turn."""
+    runs: dict[int, list[Spread]] = {1: [], 2: [], 4: []}
+    for _ in range(3):
+        for num, seen in runs.items():
+            seen.append(run_processes(num))
+    medians = {
+        num: Spread(*(statistics.median(each) for each in zip(*seen, strict=True)))
+        for num, seen in runs.items()
+    }
+    report("processes", medians)
+
+
+def run_processes(num: int) -> Spread:
+    """So many processes train together: their work added up, and the time of the slowest."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        place = f"localhost:{free.getsockname()[1]}"
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, "process", place, str(num), str(i)],
+            env=os.environ | {"JAX_NUM_CPU_DEVICES": "1"}, stdout=subprocess.PIPE, text=True,
+        )
+        for i in range(num)
+    ]  # fmt: skip
+    told = [process.communicate(timeout=600)[0].splitlines() for process in started]
+    if any(process.returncode for process in started):
+        sys.exit(f"One of {num} processes failed.")
+    each = [Spread(**json.loads(lines[-1])) for lines in told]
+    return Spread(sum(s.worked for s in each), max(s.waited for s in each), each[0].sent)
+
+
+def one_process(place: str, num: str, index: str) -> None:
+    """One of several processes, and what it took."""
+    jax.distributed.initialize(place, int(num), int(index))
+    mesh = jax.make_mesh((jax.device_count(), 1), ("members", "data"))
+    run, sent = prepare_spread(mesh)
+    times = [timed(run) for _ in range(REPETITIONS)]
+    worked, waited = (statistics.median(each) for each in zip(*times, strict=True))
+    print(json.dumps(Spread(worked, waited, sent)._asdict()), flush=True)
+
+
+def report(kind: str, spread: dict[int, Spread]) -> None:
+    """Write and print what each number of devices or processes took beside a single one."""
+    steps = SPREAD_MEMBERS * SPREAD_STEPS
+    figures = {
+        str(num): {
+            "processor_us_a_model_step": taken.worked / steps * 1e6,
+            "us_a_model_step": taken.waited / steps * 1e6,
+            "times_the_work_of_one": taken.worked / spread[1].worked,
+            "times_as_fast_as_one": spread[1].waited / taken.waited,
+            "sent_along_members": taken.sent,
+        }
+        for num, taken in spread.items()
+    }
+    part = {"devices": "members over host devices", "processes": "members over processes"}[kind]
+    write(part, {"members": SPREAD_MEMBERS, kind: figures})
+    for num, values in figures.items():
+        print(num, {name: round(value, 3) for name, value in values.items()})
 
 
 # Points at which less than 40% of the product's rate was measured, and their neighbours.
@@ -295,8 +367,12 @@ def profile() -> None:
 
 def main() -> None:
     """The part that the command line names."""
+    if len(sys.argv) == 5 and sys.argv[1] == "process":
+        one_process(*sys.argv[2:])
+        return
     parts = {
         "members": over_host_devices,
+        "processes": over_processes,
         "profile": profile,
         "one": lambda: one_device(LINES, "one device"),
         "tiny": lambda: one_device(TINY, None),

@@ -13,16 +13,17 @@ NETWORK, LATENCY, FILE = 50e9, 20e-6, 2e9
 GPUS, ROWS, COLUMNS, BATCH = 1000, 10**9, 20, 128
 
 
-def host_devices(results: dict[str, Any]) -> list[tuple[str, ...]]:
-    """The members of an ensemble over host devices."""
-    (run,) = results["members over host devices"].values()
+def spread(results: dict[str, Any], kind: str) -> list[tuple[str, ...]]:
+    """The members of an ensemble over host devices or processes."""
+    part = {"devices": "members over host devices", "processes": "members over processes"}[kind]
+    (run,) = results[part].values()
     return [
         (
             devices, f"{figures['processor_us_a_model_step']:.0f}",
             f"{figures['times_the_work_of_one']:.2f}", f"{figures['times_as_fast_as_one']:.2f}",
             f"{figures['sent_along_members']}",
         )
-        for devices, figures in run["devices"].items()
+        for devices, figures in run[kind].items()
     ]  # fmt: skip
 
 
@@ -65,11 +66,17 @@ def streaming(results: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (
             name, f"{run['rows']:,}", f"{run['rows_a_second']:,.0f}",
-            f"{run['share_in_program']:.1%}", f"{run['peak_mb']:,.0f} MB",
+            f"{run['share_in_program']:.1%}", gauge(run), f"{run['peak_mb']:,.0f} MB",
         )
         for name, entry in results.items()
         for run in entry["runs"]
     ]  # fmt: skip
+
+
+def gauge(run: dict[str, Any]) -> str:
+    """The mean of what the driver of a GPU said, if it was asked."""
+    readings = run.get("driver_utilization_percent")
+    return f"{sum(readings) / len(readings):.0f}%" if readings else ""
 
 
 def find(run: dict[str, Any], line: str, **place: int) -> dict[str, float]:
@@ -163,12 +170,14 @@ def billion_weights(c: dict[str, float]) -> list[tuple[str, str, str]]:
 def main() -> None:
     """Fill in the page."""
     results = json.loads((RESULTS / "scaling.json").read_text())
-    head = ("devices", "processor microseconds a model-step", "times the work of one",
-            "times as fast as one", "operations that send anything")  # fmt: skip
-    write_table("host devices", host_devices(results), head, PAGE)
+    for kind, table in (("devices", "host devices"), ("processes", "processes")):
+        head = (kind, "processor microseconds a model-step", "times the work of one",
+                "times as fast as one", "operations that send anything")  # fmt: skip
+        write_table(table, spread(results, kind), head, PAGE)
     streamed = RESULTS / "streaming.json"
     if streamed.exists():
-        head = ("machine", "rows", "rows a second", "share in the program", "peak of host memory")
+        head = ("machine", "rows", "rows a second", "share in the program", "driver's gauge",
+                "peak of host memory")  # fmt: skip
         write_table("streaming", streaming(json.loads(streamed.read_text())), head, PAGE)
     runs = {name: run for name, run in results.get("one device", {}).items() if name != "cpu"}
     device, run = next(iter(runs.items()), (UNKNOWN, {"points": []}))
