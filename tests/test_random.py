@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from scalemix._random import HASH, noise_key, normals, signs
+from scalemix._random import HASH, are_below, noise_key, normals, signs
 
 KEY = noise_key(jax.random.key(0))
 steps_of = jax.jit(jax.vmap(lambda i: jax.random.fold_in(KEY, i)))
@@ -145,3 +145,11 @@ def test_normals_do_not_depend_on_what_runs_beside_them():
     np.testing.assert_allclose(together[1], draw(keys[1], (4, 3)), rtol=1e-6)
     assert draw(KEY, ()).shape == ()
     assert np.isfinite(draw(KEY, (1,))).all()
+
+
+@pytest.mark.parametrize("key", [KEY, jax.random.key(1)], ids=["ours", "JAX's"])
+@pytest.mark.parametrize("shape", [(), (3, 5), (0, 2)])
+def test_numbers_below_a_threshold_are_those_of_jax(key, shape):
+    threshold = jnp.uint32(2**31)
+    drawn = are_below(threshold, key, shape)
+    np.testing.assert_array_equal(drawn, jax.random.bits(key, shape, jnp.uint32) < threshold)

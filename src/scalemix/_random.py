@@ -134,6 +134,17 @@ _SINE = (1.5707951, -0.64592584, 0.079500329, -0.0043708004)
 _COSINE = (0.99999995, -1.2336982, 0.25365071, -0.020810571, 0.00085816254)
 
 
+def are_below(threshold: Array, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+    """`jax.random.bits(key, shape) < threshold`, each computed once by the cheap generator."""
+    if key.dtype != _HASH_KEY:
+        return jax.random.bits(key, shape, jnp.uint32) < threshold
+    size = math.prod(shape)
+    words = jax.random.key_data(key)
+    counters = jax.lax.iota(jnp.uint32, -(-size // _BLOCKS) * _BLOCKS).reshape(_BLOCKS, -1)
+    drawn = _in_blocks(lambda block: _hash(words, block) < threshold, counters)
+    return drawn.reshape(-1)[:size].reshape(shape)
+
+
 def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers in single precision, each computed once."""
     size = math.prod(shape)
@@ -151,16 +162,21 @@ def signs(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
 
 
 def _kept(draw: Callable[[PRNGKeyArray], PyTree], key: PRNGKeyArray) -> PyTree:
-    """Blocks of random numbers, on a leading axis.
+    """Blocks of random numbers, each with a key of its own, on a leading axis."""
+    return _in_blocks(draw, jax.random.split(key, _BLOCKS))
+
+
+def _in_blocks(draw: Callable[[Array], PyTree], blocks: Array) -> PyTree:
+    """Random numbers made of each block, on a leading axis.
 
     XLA merges cheap arithmetic into whatever reads its result, and on a CPU it counts the generator
     as cheap: numbers that are read in several places are then computed several times. The result of
     a loop is kept. Other devices do not have this problem, and would be slowed down by a loop.
     """
     return jax.lax.platform_dependent(
-        jax.random.split(key, _BLOCKS),
-        cpu=lambda keys: jax.lax.map(draw, keys),
-        default=lambda keys: jax.vmap(draw)(keys),
+        blocks,
+        cpu=lambda blocks: jax.lax.map(draw, blocks),
+        default=lambda blocks: jax.vmap(draw)(blocks),
     )
 
 

@@ -1,11 +1,11 @@
 """Bernoulli noise: dropout; the spike-and-slab prior."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, ArrayLike, DTypeLike, PRNGKeyArray
 
 from scalemix._parameters import Real, as_array, as_parameter, require
+from scalemix._random import are_below
 from scalemix._special import inside, log_normal
 from scalemix.mixtures._base import ScaleMixture
 
@@ -71,8 +71,7 @@ class Bernoulli(ScaleMixture):
     ) -> Array:
         # Integers compared: finer than a uniform float32 and cheaper, for dropout is a hot path.
         threshold = jnp.minimum(jnp.asarray(self.keep * 2.0**32, jnp.float32), 4294967040.0)
-        bits = jax.random.bits(key, shape, jnp.uint32)
-        kept = (bits < threshold.astype(jnp.uint32)) | (self.keep >= 1)
+        kept = are_below(threshold.astype(jnp.uint32), key, shape) | (self.keep >= 1)
         return jnp.where(kept, self.value, 0.0).astype(dtype)
 
     def log_prob(self, noise: ArrayLike) -> Array:
