@@ -27,6 +27,9 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
         assert 1 <= held["set_size"] <= 2
         assert "classes in a conformal set" in fit.ran.out
     ran = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.8")
+    # The names of the columns do not tell.
+    says = "lower and upper are conformal: 0.8 of rows drawn like those of the training table"
+    assert (says in ran.err) == (target == "price")
     rows = list(csv.DictReader(ran.out.splitlines()))
     truth = [row[target] for row in csv.DictReader(fit.data.read_text("utf-8").splitlines())]
     if target == "price":

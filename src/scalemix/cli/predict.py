@@ -19,6 +19,7 @@ from scalemix.cli.predictions import (
     read_levels,
     rows_too_far,
 )
+from scalemix.cli.thresholds import on_bare_thresholds
 from scalemix.cli.writing import (
     CSV,
     PARQUET,
@@ -63,14 +64,16 @@ def predict(
         typer.Option(
             metavar="NUMBER",
             help="Add the probability of a target above this number, which is written as the "
-            "target is. Of several targets, price=300 is for one. May be repeated.",
+            "target is, and with its % if it has one. Of several targets, price=300 is for one. "
+            "May be repeated.",
         ),
     ] = None,
     conformal: Annotated[
         bool,
         typer.Option(
             "--conformal",
-            help="Intervals, or sets of classes, that cover this share of new rows whatever the "
+            help="Intervals (in the columns lower and upper, in place of the model's own), or sets "
+            "of classes (in the column set), that cover this share of new rows whatever the "
             "model; for a model that was fitted with --calibration.",
         ),
     ] = False,
@@ -118,8 +121,15 @@ def predict(
             raise InputError(f"{output}: predictions are written as .csv or .parquet.")
     fitted = read_model(model)
     asked.check(fitted)
+    if (taken := on_bare_thresholds(asked.above, fitted)) is not None:
+        terminal.note(taken)
     if conformal:
         fitted.check_calibrated()
+        if fitted.columns.target.classes is None:
+            terminal.note(
+                f"lower and upper are conformal: {interval:.4g} of rows drawn like those of the "
+                f"training table lie between them. Other columns are as without --conformal"
+            )
     as_csv = not as_json if output is None else output.suffix.lower() in CSV
     address, large = parse_address(data), None
     if not address.is_stdin:

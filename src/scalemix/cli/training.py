@@ -14,7 +14,7 @@ from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import FailedError, Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.predictions import TOO_FAR, places_of, rows_too_far
-from scalemix.cli.settings import as_option
+from scalemix.cli.settings import as_option, refuse_idle
 from scalemix.cli.sources import Source
 from scalemix.data.ranges import find_ranges
 from scalemix.data.scaling import find_scaling
@@ -191,4 +191,6 @@ def build_recipe(task: Task, settings: dict[str, Any]) -> "Recipe":
     from scalemix.fitting.recipes import Recipe
 
     with as_input_errors():
-        return Recipe(task=task, **settings)
+        recipe = Recipe(task=task, **settings)
+    refuse_idle(recipe)
+    return recipe

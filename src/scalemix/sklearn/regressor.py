@@ -242,6 +242,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         ndarray of shape (rows,) or (rows, targets), or a pair of them
             The means, or the means and the standard deviations. With a sequence of `quantiles`, an
             array that has one axis more, the levels: (rows, levels) or (rows, targets, levels).
+            Rows come first in all that an estimator predicts; `predict_dist(X).quantile` has the
+            levels first, as in `numpy.quantile`.
 
         Examples
         --------

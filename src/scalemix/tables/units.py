@@ -11,8 +11,8 @@ from typing import NamedTuple
 from scalemix.tables.arrow_cells import texts_of
 from scalemix.tables.table import Cell
 
-PARTS_OF_ONE = "%‰"
-SIGNS = f"{PARTS_OF_ONE}$€£¥₹₽₩₺₫₪₱฿₴₦"
+PARTS_OF_ONE = {"%": 100, "‰": 1000}
+SIGNS = f"{''.join(PARTS_OF_ONE)}$€£¥₹₽₩₺₫₪₱฿₴₦"
 SPACES = " \u00a0\u2009\u202f"
 SIGN = re.compile(f"[{SIGNS}]")
 BEFORE = re.compile(rf"(?P<minus>[+-]?)[{SPACES}]*(?P<unit>[{SIGNS}])[{SPACES}]*(?P<number>.+)")
