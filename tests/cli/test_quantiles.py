@@ -12,7 +12,7 @@ from scalemix.cli.app import app
 from scalemix.cli.models import read_model
 from scalemix.cli.thresholds import on_bare_thresholds, read_thresholds
 from scalemix.tables import InputError, TextFormat, read_table
-from scalemix.tables.number_formats import read_number
+from scalemix.tables.single_numbers import read_number
 from scalemix.tables.targets import Target
 from tests.cli.conftest import SMALL, run, write_table
 

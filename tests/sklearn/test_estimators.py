@@ -216,6 +216,8 @@ def test_predictions_are_those_of_the_posterior(regressor, monkeypatch):
     np.testing.assert_array_equal((lower, upper), predictive.interval(0.5))
     ends = regressor.predict(x, quantiles=[0.25, 0.75])
     np.testing.assert_array_equal(ends, np.stack([lower, upper], axis=1))
+    # An estimator has rows first; a distribution has levels first, as numpy does.
+    np.testing.assert_array_equal(ends.T, predictive.quantile([0.25, 0.75]))
     with pytest.raises(ValueError, match="return_std or for quantiles"):
         regressor.predict(x, return_std=True, quantiles=[0.5])
     # As with numpy's, one level has no axis.

@@ -7,7 +7,8 @@ import numpy as np
 from scalemix._text import listing
 from scalemix.cli.models import TableModel
 from scalemix.tables import InputError
-from scalemix.tables.number_formats import LARGEST_SHARE, both_ways, read_number
+from scalemix.tables.number_formats import LARGEST_SHARE
+from scalemix.tables.single_numbers import both_ways, read_number
 from scalemix.tables.units import PARTS_OF_ONE, split
 
 Thresholds = dict[str, tuple[float, ...]]

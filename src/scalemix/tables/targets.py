@@ -10,9 +10,9 @@ import numpy as np
 from scalemix._text import listing, shortened
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import Cells, exact, number, numbers, says_numbers, short, whole, word
-from scalemix.tables.number_formats import MOSTLY
 from scalemix.tables.table import Cell, InputError, Remedy, Table
 from scalemix.tables.units import in_unit
+from scalemix.tables.written_numbers import MOSTLY
 
 # Consecutive whole numbers from 0 or 1, up to so many, are taken for labels of classes.
 MOST_LABELS = 10
