@@ -191,7 +191,7 @@ FEW = QUICK | {"max_steps": 5, "bins": None}
         ([f"{value}" for value in RATE], "numbers as text.*np.asarray"),
         (
             pandas.Series(["7", "3,5", "1.234,5"] * 20),
-            r"numbers with decimal commas, such as '3,5'\. Read .* decimal=',', .* or convert them:",
+            r"numbers with decimal commas, such as '3,5'\. Read .* decimal=',', .* or convert",
         ),
         (["12%", "3.5%"] * 30, "text that looks like numbers, such as '12%'.*without units"),
     ],

@@ -101,11 +101,11 @@ def predict(
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
     their squares add up to that of the standard deviation. `outside` is zero for a row like those
     of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
-    as any training row; a word that training did not have counts as 1. Rows above 0.5 lie far
-    outside, and a remark counts them. Of several targets, each has
-    columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and --above 3
-    the column `p(price>3)`. Both are those of the predicted distribution; the ends of the interval
-    are also calibrated by held-out rows.
+    as any training row; a word that training did not have counts as 1, and so does a row without
+    any value. Rows above 0.5 lie far outside, and a remark counts them. Of several targets, each
+    has columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and
+    --above 3 the column `p(price>3)`. Both are those of the predicted distribution; the ends of the
+    interval are also calibrated by held-out rows.
 
     With - for DATA, rows come by standard input, and predictions of 4,096 go out at a time, in
     bounded memory: `scalemix predict model.scalemix - < rows.csv > predictions.csv`. Large Parquet

@@ -70,7 +70,7 @@ def prune(
     fitted = read_model(model)
     x = None
     if data is not None:
-        x, remarks, _ = fitted.encode(fitted.read(data, text))
+        x, remarks, *_ = fitted.encode(fitted.read(data, text))
         for remark in remarks:
             terminal.note(remark)
         if not rows_differ(x):

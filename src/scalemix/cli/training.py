@@ -66,7 +66,7 @@ def train(
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
     rows, held = source.split()
-    x, remarks, unknown = columns.encode(table)
+    x, remarks, unknown, _ = columns.encode(table)
     y = columns.target.encode(table)
     # Only rows that are not trained on have such words.
     words = [f"{of.name!r}: unknown {listing(of.words, 5)}, taken as another category"

@@ -179,9 +179,9 @@ class ScaleMixEstimator(BaseEstimator):
         -------
         scalemix.data.ranges.Outside
             `by_row` is one number for each row: zero inside, else by how much it is outside; one or
-            more for a row with a word that training did not have, which is in `unknown`. `is_far`
-            says which rows are far outside, above 0.5; these are the ones that a `RangeWarning`
-            counts.
+            more for a row with a word that training did not have, which is in `unknown`, or without
+            any value. `is_far` says which rows are far outside, above 0.5; these are the ones that
+            a `RangeWarning` counts.
 
         Examples
         --------
@@ -218,7 +218,7 @@ class ScaleMixEstimator(BaseEstimator):
             self._said.warn(told, InputWarning, x)
         if self.ranges_ is None:
             return x, None
-        return x, self.ranges_.outside(self.encoder_.numbers(x), self.encoder_.unknown(rows))
+        return x, self.encoder_.outside(self.ranges_, rows, x)
 
     @property
     def bin_edges_(self) -> tuple[tuple[float, ...], ...]:

@@ -15,7 +15,7 @@ from scalemix._warnings import warn
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
 from scalemix.data.input_layout import InputLayout
 from scalemix.data.preparation import InputWarning
-from scalemix.data.ranges import UnknownWords
+from scalemix.data.ranges import Outside, Ranges
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
 from scalemix.tables.cells import short
 
@@ -66,9 +66,9 @@ class NumberEncoder:
         is_bin = np.arange(len(owners)) >= len(columns)
         return InputLayout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
 
-    def unknown(self, rows: Rows) -> list[UnknownWords]:
-        """The columns with words that were not learned: numbers are none."""
-        return []
+    def outside(self, ranges: Ranges, rows: Rows, x: np.ndarray) -> Outside:
+        """How far rows, which became the inputs `x`, lie outside; none has words or gaps."""
+        return ranges.outside(self.numbers(x))
 
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
@@ -122,10 +122,11 @@ class FrameEncoder:
         left_out = self.columns.left_out.items()
         return {name: why for name, why in left_out if why not in said_nothing}
 
-    def unknown(self, rows: Rows) -> list[UnknownWords]:
-        """The columns with words that were not learned."""
+    def outside(self, ranges: Ranges, rows: Rows, x: np.ndarray) -> Outside:
+        """How far rows, which became the inputs `x`, lie outside, by numbers, words and gaps."""
         assert isinstance(rows, Table)
-        return self.columns.unknown(rows)
+        unknown, empty = self.columns.unknown(rows), self.columns.empty_rows(rows)
+        return ranges.outside(self.numbers(x), unknown, empty)
 
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
