@@ -52,7 +52,9 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
     assert refused.code == 2
     assert "fit with --calibration 0.2" in refused.err
     small = tmp_path / "small.scalemix"
-    assert run("prune", fit.model, "-o", small, "--yes").code == 0
+    ran = run("prune", fit.model, "-o", small, "--yes")
+    assert ran.code == 0
+    assert "It has no conformal intervals or sets" in ran.err
     refused = run("predict", small, fit.data, "--conformal")
     assert refused.code == 2
     assert "pruning dropped the calibration" in refused.err

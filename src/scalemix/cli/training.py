@@ -179,11 +179,17 @@ def _divergence_in_words() -> Iterator[None]:
 @contextlib.contextmanager
 def _warnings_as_notes(terminal: Terminal) -> Iterator[None]:
     """Show warnings as remarks: here a person reads them, without the line of source."""
+    from scalemix.inference.training.findings import UselessFitWarning
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
     for warning in caught:
-        terminal.note(" ".join(str(warning.message).split()))
+        line = " ".join(str(warning.message).split())
+        if issubclass(warning.category, UselessFitWarning):
+            # Those of it that there are here.
+            line += " The options are --steps, --temperature and --learning-rate."
+        terminal.note(line)
 
 
 def build_recipe(task: Task, settings: dict[str, Any]) -> "Recipe":

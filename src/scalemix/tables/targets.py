@@ -188,7 +188,8 @@ def _check_numbers(table: Table, name: str) -> None:
     advice: str | Remedy = ""
     if not says_numbers(table.column(name)):
         advice = Remedy(
-            " A target of words is a classification: leave out --task and --target-kind.",
+            " A target of words is a classification: leave out --task, --target-kind and "
+            "--observed.",
             " A target of words is a classification.",
         )
     values = numbers(table, name, advice=advice)
