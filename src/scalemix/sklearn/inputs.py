@@ -9,6 +9,7 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from scalemix._text import shortened
 from scalemix._warnings import warn
@@ -38,6 +39,20 @@ def _has_more(column: Any) -> bool:
     # A nullable column holds objects where it has gaps.
     values = np.asarray(column)
     return values.dtype.kind == "O" or bool(np.isnan(values.astype(np.float64)).any())
+
+
+def validated(estimator: Any, X: Any, *more: Any, **how: Any) -> Any:
+    """What scikit-learn makes of a table of numbers, or of it and a target; or a `ValueError`."""
+    try:
+        return validate_data(estimator, X, *more, **how)
+    except ValueError as error:
+        if "X contains NaN" not in str(error):
+            raise
+        # scikit-learn would name other estimators.
+        raise ValueError(
+            "Input X contains NaN. Fill such cells, or leave out their rows; or fit to a data "
+            "frame in which values are missing, of which networks are told."
+        ) from None
 
 
 def take(rows: Rows, places: np.ndarray) -> Rows:

@@ -220,6 +220,10 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         self.target_names_ = names
         return self
 
+    def _outcomes(self, y: Any) -> Any:
+        refuse_text(y)
+        return y
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -344,6 +348,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         True
         """
         X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
+        refuse_text(y)
         if self.target == "time":
             log_prob = self.predict_dist(X).log_prob(y)
             return float(np.average(log_prob, weights=sample_weight))

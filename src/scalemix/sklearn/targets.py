@@ -51,8 +51,13 @@ def names_of_targets(y: Any) -> list[str] | None:
 
 
 def refuse_text(y: Any) -> None:
-    """Raise `ValueError` if targets that should be numbers are text."""
+    """Raise `ValueError` if targets that should be numbers are text, or dates."""
     values = np.asarray(y)
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            "y has dates or spans of time, and ScaleMixRegressor predicts numbers. Make days of "
+            "them, such as by (y - start) / np.timedelta64(1, 'D')."
+        )
     if values.dtype.kind not in "USO":
         return
     words = [value for value in values.ravel().tolist() if isinstance(value, str)]
@@ -113,6 +118,12 @@ def check_numbers(kind: str, y: np.ndarray, weight: Any) -> None:
     if kind == "real" or kind not in NUMBERS:
         # What is no kind is refused later, together with all settings.
         return
+    if kind == "time" and y.ndim > 1 and np.any(np.all(np.isin(counted, (0, 1)), axis=0)):
+        raise ValueError(
+            "y has a column of zeros and ones, which are no times. If it says whether times were "
+            "observed to the end, one target holds both: sx.likelihoods.censored_times(times, "
+            "observed)."
+        )
     what, is_one = NUMBERS[kind]
     for place, value in np.ndenumerate(counted):
         if np.isfinite(value) and not is_one(value):
