@@ -127,8 +127,9 @@ def predict(
         fitted.check_calibrated()
         if fitted.columns.target.classes is None:
             terminal.note(
-                f"lower and upper are conformal: {interval:.4g} of rows drawn like those of the "
-                f"training table lie between them. Other columns are as without --conformal"
+                f"lower and upper are conformal: at least {100 * interval:.4g}% of rows drawn like "
+                f"those of the training table lie between them, on average. Other columns are as "
+                f"without --conformal"
             )
     as_csv = not as_json if output is None else output.suffix.lower() in CSV
     address, large = parse_address(data), None

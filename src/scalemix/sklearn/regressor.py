@@ -310,7 +310,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         if interval == "conformal":
             calibrated = self._calibrated()
             ends = calibrated.interval(predictive, coverage)
-            if not np.isfinite(calibrated._least(coverage)).all():
+            if not calibrated.is_sure_of(coverage):
                 warn(
                     f"{len(calibrated.plausibility):,} rows are too few to be sure of "
                     f"{coverage:.4g}: conformal intervals of so much reach as far as targets can.",

@@ -10,6 +10,7 @@ import numpy as np
 from scalemix._text import listing, shortened
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import Cells, exact, number, numbers, says_numbers, short, whole, word
+from scalemix.tables.dates import days
 from scalemix.tables.table import Cell, InputError, Remedy, Table
 from scalemix.tables.units import in_unit
 from scalemix.tables.written_numbers import MOSTLY
@@ -226,6 +227,8 @@ def _advice(labels: Sequence[str]) -> str | Remedy:
             " They are numbers: --task regression predicts them as such.",
             " They are numbers: task='regression' predicts them as such.",
         )
+    if all(days(label) is not None for label in labels):
+        return " They are dates: a target is a number, such as the days since one of them."
     if sum(any(sign.isdigit() for sign in label) for label in labels) > MOSTLY * len(labels):
         return " If they are numbers, write them without units and other signs."
     return ""
