@@ -2,10 +2,11 @@
 
 import warnings
 
+import equinox as eqx
 import numpy as np
 import pytest
 
-from scalemix._warnings import MOST_REMEMBERED, Said
+from scalemix._warnings import MOST_REMEMBERED, Said, warn
 
 
 def count(said, message, rows):
@@ -20,6 +21,15 @@ def test_same_rows_are_spoken_of_once():
     assert [count(said, "odd", rows), count(said, "odd", rows.copy())] == [1, 0]
     # Other rows, or another remark, are something else.
     assert [count(said, "odd", rows + 1), count(said, "even", rows)] == [1, 1]
+
+
+def test_the_line_of_the_user_is_named_where_equinox_calls_a_method():
+    made = {"__name__": "scalemix.made_up", "eqx": eqx, "warn": warn}
+    lines = ["class Odd(eqx.Module):", "    def say(self):", "        warn('odd', UserWarning)"]
+    exec("\n".join(lines), made)
+    with pytest.warns(UserWarning, match="odd") as caught:
+        made["Odd"]().say()
+    assert caught[0].filename == __file__
 
 
 def test_only_so_many_remarks_are_remembered():

@@ -7,7 +7,8 @@ from itertools import count
 
 import numpy as np
 
-PACKAGE = __name__.partition(".")[0]
+# Methods of Equinox modules are called by Equinox.
+INSIDE = {__name__.partition(".")[0], "equinox"}
 # How many remarks are remembered: enough for a program that goes through a few sets of rows.
 MOST_REMEMBERED = 256
 
@@ -19,7 +20,7 @@ def warn(message: str, category: type[Warning]) -> None:
     """
     frame = sys._getframe()
     for level in count(1):
-        if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] != PACKAGE:
+        if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] not in INSIDE:
             warnings.warn(message, category, stacklevel=level)
             return
         frame = frame.f_back

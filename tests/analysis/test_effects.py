@@ -280,8 +280,10 @@ def test_pictures_show_curves_and_maps(known):
     ax = plots.effect(effect(known, X, 0, num_values=5), ["a", "b", "c"], target="price")
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("a", "price")
     np.testing.assert_allclose(ax.lines[-1].get_ydata(), effect(known, X, 0, num_values=5).mean)
-    ax = plots.effect(effect(known, X, (1, 2), num_values=4))
+    ax = plots.effect(effect(known, X, (1, 2), num_values=7))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("column 1", "column 2")
+    # Of neighbours only one has its number, or they would run into each other.
+    np.testing.assert_array_equal(ax.get_xticks(), [0, 2, 4, 6])
     importance = permutation_importance(known, X, X[:, 0], num_shuffles=2, key=KEY)
     ax = plots.importance(importance, ["a", "b", "c"], [0.5, 0.3, 0.2])
     assert len(ax.get_yticks()) == 3

@@ -47,6 +47,31 @@ BAD_TABLES = {
     "residual networks have one width": (GOOD, ["--hidden", "8,4"], ["or use --no-residual."]),
     "no temperature": (GOOD, ["--temperature", "warm"], ["--temperature takes a number, or auto"]),
     "negative floor": (GOOD, ["--noise-floor", "-1"], ["--noise-floor must be a positive number"]),
+    "a floor of classes": (
+        "a,y\n" + "1,no\n2,yes\n" * 9,
+        ["--noise-floor", "0.1"],
+        ["--noise-floor 0.1 is about the noise of numbers, and the target is a class. Leave it"],
+    ),
+    "a temperature of noise": (
+        GOOD,
+        ["--temperature", "0.5"],
+        ["--temperature 0.5 is about --inference em, and this is --inference noise."],
+    ),
+    "draws of em": (
+        GOOD,
+        ["--inference", "em", "--draws", "3"],
+        ["--draws 3 is about --inference"],
+    ),
+    "batches of chains": (
+        GOOD,
+        ["--inference", "mcmc", "--batch-size", "3"],
+        ["--batch-size 3 is about training in steps, and chains use all rows"],
+    ),
+    "trials of nothing": (
+        GOOD,
+        ["--inference", "em", "--temperature", "1", "--noise-floor", "0.1", "--trial-members", "2"],
+        ["--trial-members 2 is about settings that held-out rows choose, and here they choose"],
+    ),
     "no parameter": (GOOD, ["--mixture-parameter", "keep"], ["such as keep=0.9; got 'keep'"]),
     "other parameter": (
         GOOD,

@@ -143,13 +143,14 @@ def test_classes_come_with_their_probabilities(classification, tmp_path):
 
 def test_rows_outside_the_training_data_are_said(regression, tmp_path):
     new = tmp_path / "new.csv"
-    new.write_text("size,town,sold,new\n50,Ulm,2024-01-05,true\n0,Ulm,2024-01-05,true\n")
+    new.write_text("size,town,sold,new\n50,Ulm,2024-01-05,true\n0,Ulm,2024-01-05,true\n,,,\n")
     ran = run("predict", regression.model, new)
-    assert "1 of 2 rows lies far outside the training data" in ran.err
+    assert "2 of 3 rows lie far outside the training data" in ran.err
     assert "'size' by up to" in ran.err
-    far, near = (float(row["outside"]) for row in csv.DictReader(ran.out.splitlines()))
+    assert ran.err.endswith("no column has a value (1 row).\n")
+    far, near, empty = (float(row["outside"]) for row in csv.DictReader(ran.out.splitlines()))
     assert far > 5
-    assert near == 0
+    assert (near, empty) == (0, 1)
 
 
 FORMULAS = ["=cmd|' /C calc'!A0", "@SUM(A1)", "+49 151", "-1+2", "-1.5", "+2", "fine", ""]

@@ -27,6 +27,9 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
         assert 1 <= held["set_size"] <= 2
         assert "classes in a conformal set" in fit.ran.out
     ran = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.8")
+    # The names of the columns do not tell.
+    says = "lower and upper are conformal: at least 80% of rows drawn like those of the training"
+    assert (says in ran.err) == (target == "price")
     rows = list(csv.DictReader(ran.out.splitlines()))
     truth = [row[target] for row in csv.DictReader(fit.data.read_text("utf-8").splitlines())]
     if target == "price":
@@ -39,8 +42,8 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
     assert sum(inside) >= 0.6 * len(rows)
     # More than 32 rows can promise.
     sure = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.99")
+    assert "32 rows are too few to be sure of 99%" in sure.err
     if target == "price":
-        assert "32 rows are too few to be sure of 99%" in sure.err
         said = run("predict", fit.model, fit.data, "--conformal", "--interval", "0.99", "--json")
         assert set(said.json["predictions"]["lower"]) == {None}
     else:
@@ -49,7 +52,9 @@ def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regressi
     assert refused.code == 2
     assert "fit with --calibration 0.2" in refused.err
     small = tmp_path / "small.scalemix"
-    assert run("prune", fit.model, "-o", small, "--yes").code == 0
+    ran = run("prune", fit.model, "-o", small, "--yes")
+    assert ran.code == 0
+    assert "It has no conformal intervals or sets" in ran.err
     refused = run("predict", small, fit.data, "--conformal")
     assert refused.code == 2
     assert "pruning dropped the calibration" in refused.err

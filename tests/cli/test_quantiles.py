@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from scalemix.cli.app import app
 from scalemix.cli.models import read_model
-from scalemix.cli.thresholds import read_thresholds
+from scalemix.cli.thresholds import on_bare_thresholds, read_thresholds
 from scalemix.tables import InputError, TextFormat, read_table
-from scalemix.tables.number_formats import read_number
+from scalemix.tables.single_numbers import read_number
 from scalemix.tables.targets import Target
 from tests.cli.conftest import SMALL, run, write_table
 
@@ -111,6 +111,18 @@ def test_a_threshold_may_be_for_one_target_in_its_own_decimals_and_unit():
     assert read_thresholds(said, fitted, None) == {"y": (300_000, 3.5, 7), "y=z": (300, 7)}
     with pytest.raises(InputError, match=r"--above x=3: there is no target 'x'. .* 'y', 'y=z'"):
         read_thresholds(["x=3"], fitted, None)
+
+
+def test_a_threshold_without_a_percent_sign_may_be_no_share():
+    target = Target(("y", "z"), None, "numbers", units=("%", ""))
+    fitted: Any = SimpleNamespace(columns=SimpleNamespace(target=target), text=TextFormat())
+    for said in ("0.05", "y=0.05"):
+        with pytest.raises(InputError, match=r"'y' is in %, .* be 0.05%, or a share .* is 5%\."):
+            read_thresholds([said], fitted, None)
+    said = ["y=0.05%", "z=0.05", "0", "50"]
+    assert read_thresholds(said, fitted, None) == {"y": (0.05, 0, 50), "z": (0.05, 0, 50)}
+    assert on_bare_thresholds(said, fitted) == "--above: 0 is 0% of 'y', 50 is 50% of 'y'"
+    assert on_bare_thresholds(said[:2], fitted) is None
 
 
 def test_a_threshold_that_may_be_two_numbers_is_refused():

@@ -1,11 +1,13 @@
 """Several targets, and times that go on, from a file to a model and back to files."""
 
 import csv
+import re
 
 import numpy as np
 import pytest
 
 import scalemix
+from scalemix.analysis.evaluation import MEASURES
 from scalemix.cli.models import read_model
 from scalemix.tables import read_table
 from tests.cli.conftest import SMALL, run
@@ -85,7 +87,19 @@ def test_all_commands_take_several_targets(both, tmp_path):
     assert run("info", model).out.count("x1, x2, regression") == 1
     figures_by_target(run("info", model).out)
     ran = run("report", model, data, "-o", tmp_path / "r.html")
-    assert (ran.code, (tmp_path / "r.html").exists()) == (0, True), ran.err
+    assert ran.code == 0, ran.err
+    # All figures of each target are in the report, as they are in the terminal.
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert ">90% conformal interval covers</th>" in page
+    assert run("report", model, "-o", tmp_path / "bare.html").code == 0
+    for name in ("x1", "x2"):
+        row = re.search(rf'<th scope="row">{name}</th>(.*?)</tr>', page)[0]
+        figures = told["by_target"][name]
+        assert row.count("<td>") >= len(figures)
+        shown = MEASURES["conformal_width"].show(figures["conformal_width"])
+        assert f"<td>{shown}</td>" in row
+        # Without a table they are those of the fit.
+        assert f'<th scope="row">{name}</th>' in (tmp_path / "bare.html").read_text("utf-8")
     plain = run("predict", model, data, "--json", "--above", "0").json["predictions"]
     assert np.corrcoef(plain["p(x2>0)"], plain["prediction(x2)"])[0, 1] > 0.5
     options = ["--above", "x2=0", "--above", "x1=3"]

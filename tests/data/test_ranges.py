@@ -102,6 +102,14 @@ def test_words_that_training_had_not_lie_outside():
     assert "2 more columns have unknown words" in many.in_words()
 
 
+def test_a_row_without_any_value_lies_outside():
+    outside = RANGES.outside(X[:3], empty=np.array([False, True, False]))
+    np.testing.assert_array_equal(outside.by_row, [0, 1, 0])
+    said = outside.in_words()
+    assert said.startswith("1 of 3 rows lies far outside")
+    assert said.endswith(": no column has a value (1 row).")
+
+
 def test_a_table_may_have_no_number_at_all():
     ranges = find_ranges(np.zeros((5, 0)), [])
     again = Ranges.from_json(json.loads(json.dumps(ranges.to_json())))

@@ -68,6 +68,8 @@ def test_sets_are_of_the_classes_by_name():
     labels = np.array(["low", "middle", "high"])[np.digitize(Y, [-0.5, 0.5])]
     fitted = ScaleMixClassifier(calibration=0.5, **QUICK).fit(X, labels)
     sets = fitted.predict_set(X, 0.8)
+    with pytest.warns(InputWarning, match=r"rows are too few to be sure of 0\.99: sets .* all"):
+        assert fitted.predict_set(X, 0.99).all()
     columns = np.searchsorted(fitted.classes_, labels)
     assert sets.shape == (60, 3)
     assert sets[np.arange(60), columns].mean() > 0.6

@@ -153,6 +153,16 @@ def test_numbers_that_cannot_be_used_are_refused_by_name(regressor, classifier):
 BOTH = np.stack([Y, -1000 * X[:, 0]], axis=1)
 
 
+def test_gaps_and_text_are_refused_with_a_way_out(regressor):
+    gap = np.where(np.arange(3) == 1, np.nan, X[:2])
+    for call in (ScaleMixRegressor().fit, lambda x, _: regressor.predict(x)):
+        with pytest.raises(ValueError, match=r"X contains NaN\. Fill such .* fit to a data frame"):
+            call(gap, Y[:2])
+    for call in (regressor.score, regressor.calibrate):
+        with pytest.raises(ValueError, match="text that looks like numbers, such as '5%'"):
+            call(X[:2], ["5%", "6%"])
+
+
 def test_several_targets_are_one_fit(monkeypatch):
     # Quantiles of many rows take long where programs are not optimised.
     monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
@@ -216,6 +226,8 @@ def test_predictions_are_those_of_the_posterior(regressor, monkeypatch):
     np.testing.assert_array_equal((lower, upper), predictive.interval(0.5))
     ends = regressor.predict(x, quantiles=[0.25, 0.75])
     np.testing.assert_array_equal(ends, np.stack([lower, upper], axis=1))
+    # An estimator has rows first; a distribution has levels first, as numpy does.
+    np.testing.assert_array_equal(ends.T, predictive.quantile([0.25, 0.75]))
     with pytest.raises(ValueError, match="return_std or for quantiles"):
         regressor.predict(x, return_std=True, quantiles=[0.5])
     # As with numpy's, one level has no axis.

@@ -73,6 +73,18 @@ def test_frames_say_which_rows_lie_outside_and_what_columns_do(fitted):
     assert estimate.grids[0][estimate.mean.argmax()] == "Bb"
 
 
+def test_a_row_without_any_value_is_warned_of(fitted):
+    """Each gap by itself is as in training, but for two columns."""
+    new = FRAME[1:4].astype(object)
+    new.iloc[1] = None
+    with (
+        pytest.warns(InputWarning, match="'built': 1 missing"),
+        pytest.warns(RangeWarning, match=r"1 of 3 .* guesses: no column has a value \(1 row\)"),
+    ):
+        fitted.predict(new)
+    np.testing.assert_array_equal(fitted.outside(new).by_row, [0, 1, 0])
+
+
 def test_text_that_looks_like_numbers_is_taken_for_words_and_said():
     """Of columns that are used: those left out are named elsewhere."""
     shares, marks = ["10%", "20%", "30%"] * 30, ["1,5", "2,5", "3,5"] * 30

@@ -189,11 +189,23 @@ FEW = QUICK | {"max_steps": 5, "bins": None}
     [
         (["a", "b"] * 30, "y is text, such as 'a'.*ScaleMixClassifier predicts classes"),
         ([f"{value}" for value in RATE], "numbers as text.*np.asarray"),
+        (
+            pandas.Series(["7", "3,5", "1.234,5"] * 20),
+            r"numbers with decimal commas, such as '3,5'\. Read .* decimal=',', .* or convert",
+        ),
+        (pandas.date_range("2024-01-01", periods=60), "y has dates .* Make days of them"),
+        (["12%", "3.5%"] * 30, "text that looks like numbers, such as '12%'.*without units"),
     ],
 )
 def test_text_is_for_the_classifier(y, says):
     with pytest.raises(ValueError, match=says):
         ScaleMixRegressor(**FEW).fit(X, y)
+
+
+def test_whether_times_were_observed_is_no_target():
+    both = np.stack([RATE, np.arange(60) % 2], axis=1)
+    with pytest.raises(ValueError, match=r"a column of zeros and ones.*censored_times\(times, obs"):
+        ScaleMixRegressor(target="time", **FEW).fit(X, both)
 
 
 def test_numbers_are_for_the_regressor():

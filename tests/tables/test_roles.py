@@ -1,6 +1,7 @@
 """What columns are: identifiers, classes, targets, times; and how many of them are named."""
 
 import dataclasses
+import datetime
 from pathlib import Path
 
 import numpy as np
@@ -170,6 +171,10 @@ def test_too_many_classes_come_with_advice():
         InputError, match=r"are too many for classes\. They are numbers: task='regr"
     ):
         learn_columns(table(a=Y, y=Y), "y", task="classification")
+    first = datetime.date(2024, 1, 1)
+    dates = [str(first + datetime.timedelta(days=i)) for i in range(len(Y))]
+    with pytest.raises(InputError, match="They are dates: a target is a number, such as the days"):
+        learn_columns(table(a=Y, y=dates), "y")
     prices = [f"{value} EUR" for value in Y]
     with pytest.raises(InputError, match="If they are numbers, write them without units"):
         learn_columns(table(a=Y, y=prices), "y")

@@ -70,8 +70,9 @@ def test_a_model_reads_later_tables_in_its_units(tmp_path, table):
     values, remarks = later(tmp_path, table, ["0.05", "0"])
     assert values == [0.05, 0]
     assert "though all are at most 1: shares of one would be other numbers" in remarks[0]
-    with pytest.raises(InputError, match=r"column 'rate': '\$5' is in \$, and the table that"):
-        later(tmp_path, table, ["$5", "6"])
+    # The row that is at fault is named, not the first.
+    with pytest.raises(InputError, match=r"line 3, column 'rate': '\$5' is in \$, and the table"):
+        later(tmp_path, table, ["6%", "$5"])
 
 
 def test_a_unit_that_training_had_not_is_refused(tmp_path):
@@ -120,6 +121,25 @@ def test_percent_cells_of_a_book_are_those_of_text(tmp_path):
     book.save(path)
     with pytest.raises(InputError, match=r"column 'rate': 0.12345 has no %"):
         read_table(path)
+
+
+def test_one_cell_in_another_unit_is_refused_by_its_row(tmp_path):
+    prices = ["$1"] * 9 + ["€2"]
+    path = write(tmp_path / "d.csv", ["5%"] * 10, prices, ["1"] * 10)
+    says = r"line 11, column 'price': '€2' is in €, and other rows such as '\$1' are not"
+    with pytest.raises(InputError, match=says):
+        read_table(path)
+    # The way out is one.
+    table = read_table(path, TextFormat(missing=("€2",)))
+    assert table.columns["price"] == ["1"] * 9 + [None]
+    assert read_table(path, words=["price"]).columns["price"] == prices
+
+
+def test_a_word_after_numbers_is_pointed_out(tmp_path):
+    ways, other = [f"{i}.5 km" for i in range(40)], [f"{i}" for i in range(40)]
+    path = write(tmp_path / "d.csv", ways, ["a", "b"] * 20, other)
+    left_out = learn_columns(read_table(path), "y").left_out
+    assert left_out["rate"].endswith("without a word after them: take away 'km'")
 
 
 def test_several_units_and_words_are_no_numbers(tmp_path):

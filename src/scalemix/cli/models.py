@@ -112,16 +112,16 @@ class TableModel:
 
     def encode(self, table: Table) -> Encoded:
         """The inputs of a table, or an `InputError` that names a cell of it."""
-        x, remarks, unknown = self.columns.encode(table)
-        self.columns.refuse_far(table, x, self.posterior.scaling)
-        return Encoded(x, [*table.remarks, *remarks], unknown)
+        encoded = self.columns.encode(table)
+        self.columns.refuse_far(table, encoded.x, self.posterior.scaling)
+        return encoded._replace(remarks=[*table.remarks, *encoded.remarks])
 
     def outside(self, encoded: Encoded) -> Outside:
         """How far rows lie outside those of training, as far as it is known."""
-        x, _, unknown = encoded
+        x, _, unknown, empty = encoded
         if self.ranges is None:
-            return Outside((), x[:, :0], np.zeros(len(x)), tuple(unknown))
-        return self.ranges.outside(x[:, self.columns.number_places], unknown)
+            return Outside((), x[:, :0], np.zeros(len(x)), tuple(unknown), empty)
+        return self.ranges.outside(x[:, self.columns.number_places], unknown, empty)
 
     def save(self, path: Path) -> None:
         """Write the model to one file, whole or not at all."""

@@ -19,6 +19,7 @@ from scalemix.cli.predictions import (
     read_levels,
     rows_too_far,
 )
+from scalemix.cli.thresholds import on_bare_thresholds
 from scalemix.cli.writing import (
     CSV,
     PARQUET,
@@ -63,14 +64,16 @@ def predict(
         typer.Option(
             metavar="NUMBER",
             help="Add the probability of a target above this number, which is written as the "
-            "target is. Of several targets, price=300 is for one. May be repeated.",
+            "target is, and with its % if it has one. Of several targets, price=300 is for one. "
+            "May be repeated.",
         ),
     ] = None,
     conformal: Annotated[
         bool,
         typer.Option(
             "--conformal",
-            help="Intervals, or sets of classes, that cover this share of new rows whatever the "
+            help="Intervals (in the columns lower and upper, in place of the model's own), or sets "
+            "of classes (in the column set), that cover this share of new rows whatever the "
             "model; for a model that was fitted with --calibration.",
         ),
     ] = False,
@@ -98,11 +101,11 @@ def predict(
     could reduce, and aleatoric, which they could not. The two add up to the entropy; of numbers,
     their squares add up to that of the standard deviation. `outside` is zero for a row like those
     of training; 0.5 is half a column's range beyond its end, or half as far again from the centre
-    as any training row; a word that training did not have counts as 1. Rows above 0.5 lie far
-    outside, and a remark counts them. Of several targets, each has
-    columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and --above 3
-    the column `p(price>3)`. Both are those of the predicted distribution; the ends of the interval
-    are also calibrated by held-out rows.
+    as any training row; a word that training did not have counts as 1, and so does a row without
+    any value. Rows above 0.5 lie far outside, and a remark counts them. Of several targets, each
+    has columns of its own, such as `std(price)`. --quantile 0.1 adds the column `q0.1`, and
+    --above 3 the column `p(price>3)`. Both are those of the predicted distribution; the ends of the
+    interval are also calibrated by held-out rows.
 
     With - for DATA, rows come by standard input, and predictions of 4,096 go out at a time, in
     bounded memory: `scalemix predict model.scalemix - < rows.csv > predictions.csv`. Large Parquet
@@ -118,8 +121,16 @@ def predict(
             raise InputError(f"{output}: predictions are written as .csv or .parquet.")
     fitted = read_model(model)
     asked.check(fitted)
+    if (taken := on_bare_thresholds(asked.above, fitted)) is not None:
+        terminal.note(taken)
     if conformal:
         fitted.check_calibrated()
+        if fitted.columns.target.classes is None:
+            terminal.note(
+                f"lower and upper are conformal: at least {100 * interval:.4g}% of rows drawn like "
+                f"those of the training table lie between them, on average. Other columns are as "
+                f"without --conformal"
+            )
     as_csv = not as_json if output is None else output.suffix.lower() in CSV
     address, large = parse_address(data), None
     if not address.is_stdin:

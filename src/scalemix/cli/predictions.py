@@ -86,16 +86,25 @@ def find_predictions(fitted: TableModel, table: Table, asked: Asked, terminal: T
             f"{places_of(is_far, table)}: {TOO_FAR}, and is infinite or empty in the result. Look "
             f"at the units of the inputs"
         )
+    if calibrated is not None and not calibrated.is_sure_of(probability):
+        all_there_is = "ends are as far out as targets can be"
+        if target.classes is not None:
+            all_there_is = "sets hold all classes"
+        terminal.note(
+            f"{len(calibrated.plausibility):,} rows are too few to be sure of "
+            f"{100 * probability:.4g}%: {all_there_is}"
+        )
     if target.classes is not None:
         return _of_classes(predictive, target.classes, calibrated, probability) | far
     if calibrated is None:
         lower, upper = predictive.interval(probability)
     else:
         lower, upper = calibrated.interval(predictive, probability)
-        if not np.isfinite((upper - lower)[~is_far]).all():
+        is_open = not np.isfinite((upper - lower)[~is_far]).all()
+        if is_open and calibrated.is_sure_of(probability):
             terminal.note(
-                f"{len(calibrated.plausibility):,} rows are too few to be sure of "
-                f"{probability:.0%}: some ends are infinite"
+                "some ends are infinite: too many of the rows to calibrate by were impossible to "
+                "the model"
             )
     measures = {
         "prediction": predictive.mean,

@@ -70,7 +70,7 @@ def prune(
     fitted = read_model(model)
     x = None
     if data is not None:
-        x, remarks, _ = fitted.encode(fitted.read(data, text))
+        x, remarks, *_ = fitted.encode(fitted.read(data, text))
         for remark in remarks:
             terminal.note(remark)
         if not rows_differ(x):
@@ -98,6 +98,10 @@ def prune(
     )
     smaller.as_pruned(pruned.report).save(output)
     terminal.note(f"model: {output}")
+    if fitted.conformal is not None:
+        terminal.note(
+            "It has no conformal intervals or sets: their calibration was that of other predictions"
+        )
     if before == after and some_off:
         terminal.note(
             "Some weights are set to zero, but no unit could be taken out: the network is as large "

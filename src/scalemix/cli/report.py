@@ -52,13 +52,13 @@ def write(path: Path, fitted: TableModel, table: Table | None, terminal: Termina
 
     source, columns = fitted.source, fitted.columns
     trained, held = source.counts
-    figures, test, train = fitted.figures, None, None
+    figures, by_target, test, train = fitted.figures, fitted.by_target, None, None
     part, outside, caution = None, None, ""
     trained_on = None if table is None else fitted.trained(table)
     tested_on = f"{held:,} rows of {source.file} that were held out"
     if table is not None and (held or not table.is_known_by(source.digest)):
         part, tested_on, caution = fitted.unseen(table)
-        x, y, figures, _, outside = measure(fitted, part, terminal, trained_on)
+        x, y, figures, by_target, outside = measure(fitted, part, terminal, trained_on)
         test = x, y
     if trained_on is not None:
         train = columns.encode(trained_on).x, columns.target.encode(trained_on)
@@ -79,6 +79,7 @@ def write(path: Path, fitted: TableModel, table: Table | None, terminal: Termina
                 name="The fit",
                 posterior=fitted.posterior,
                 figures=figures,
+                by_target=by_target,
                 settings={**fitted.settings, **source.settings()},
                 sizes=find_sizes(fitted.posterior, None if test is None else test[0]),
             )

@@ -36,6 +36,36 @@ def as_option(mention: Mention) -> str:
     return f"--{name} {_as_text(value)}"
 
 
+def refuse_idle(recipe: RecipeSettings) -> None:
+    """Raise `InputError` if an option was given that would do nothing beside the others.
+
+    In Python such a setting is let be, so that one set of settings will do for several estimators.
+    """
+    by_inference = {
+        "temperature": "em",
+        "objective": "noise",
+        "num_draws": "noise",
+        "sampler": "mcmc",
+    }
+    reasons = {
+        name: f"about --inference {of}, and this is --inference {recipe.inference}"
+        for name, of in by_inference.items()
+        if recipe.inference != of
+    }
+    if recipe.task == "classification":
+        reasons["noise_floor"] = "about the noise of numbers, and the target is a class"
+    if recipe.inference == "mcmc":
+        reasons["batch_size"] = "about training in steps, and chains use all rows"
+    if not recipe.tries_settings:
+        reasons["num_trial_members"] = (
+            "about settings that held-out rows choose, and here they choose none"
+        )
+    for name, reason in reasons.items():
+        value = getattr(recipe, name)
+        if value != DEFAULTS[name]:
+            raise InputError(f"{as_option(Mention(name, value))} is {reason}. Leave it out.")
+
+
 def with_settings(command: Command) -> Command:
     """The command with these options in place of its argument `settings`, which they become."""
     options = [

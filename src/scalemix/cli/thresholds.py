@@ -7,7 +7,9 @@ import numpy as np
 from scalemix._text import listing
 from scalemix.cli.models import TableModel
 from scalemix.tables import InputError
-from scalemix.tables.number_formats import both_ways, read_number
+from scalemix.tables.number_formats import LARGEST_SHARE
+from scalemix.tables.single_numbers import both_ways, read_number
+from scalemix.tables.units import PARTS_OF_ONE, split
 
 Thresholds = dict[str, tuple[float, ...]]
 """What each target may be above, by its name."""
@@ -25,8 +27,45 @@ def read_thresholds(said: Sequence[str], fitted: TableModel, decimal: str | None
         of, number = _split(one, names)
         value = _read(number, of, fitted, decimal)
         for name in of:
+            _refuse_share(number, value, name, _units(fitted)[name])
             thresholds[name][value] = None
     return {name: tuple(values) for name, values in thresholds.items()}
+
+
+def on_bare_thresholds(said: Sequence[str], fitted: TableModel) -> str | None:
+    """What to say of numbers without a sign where a target is in percent: what they are taken for.
+
+    Numbers that may be shares have been refused.
+    """
+    names, units = fitted.columns.target.names, _units(fitted)
+    taken = {
+        f"{number} is {number}{units[name]} of {name!r}": None
+        for of, number in (_split(one, names) for one in said)
+        for name in of
+        if units[name] in PARTS_OF_ONE and _is_bare(number)
+    }
+    return f"--above: {', '.join(taken)}" if taken else None
+
+
+def _refuse_share(said: str, value: float, name: str, unit: str) -> None:
+    """Raise `InputError` if a number may be a share of one, where the target is in percent."""
+    if unit in PARTS_OF_ONE and _is_bare(said) and 0 < abs(value) <= LARGEST_SHARE:
+        raise InputError(
+            f"--above {said}: {name!r} is in {unit}, so that it may be {value:.15g}{unit}, or a "
+            f"share of one, which is {value * PARTS_OF_ONE[unit]:.15g}{unit}. Write it with the "
+            f"{unit}."
+        )
+
+
+def _is_bare(said: str) -> bool:
+    """Whether a number has no sign of a unit."""
+    return split(said.strip()) is None
+
+
+def _units(fitted: TableModel) -> dict[str, str]:
+    """The unit of each target, which may be none."""
+    target = fitted.columns.target
+    return dict(zip(target.names, target.units or ("",) * len(target.names), strict=True))
 
 
 def _split(said: str, names: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
@@ -48,8 +87,7 @@ def _read(said: str, names: tuple[str, ...], fitted: TableModel, decimal: str | 
     """A number as it would stand in the columns of these targets."""
     known, target = fitted.text, fitted.columns.target
     marks = {decimal or known.decimals.get(name, known.decimal) for name in names}
-    units_by_name = dict(zip(target.names, target.units, strict=False))
-    units = {units_by_name.get(name, "") for name in names}
+    units = {_units(fitted)[name] for name in names}
     unit = units.pop() if len(units) == 1 else ""
     # Of several targets all have to agree on what it means.
     values = {read_number(said, mark, unit) for mark in marks}

@@ -14,7 +14,7 @@ from scalemix.cli.class_weights import ClassWeights, in_words, weights_by_class
 from scalemix.cli.console import FailedError, Terminal
 from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.predictions import TOO_FAR, places_of, rows_too_far
-from scalemix.cli.settings import as_option
+from scalemix.cli.settings import as_option, refuse_idle
 from scalemix.cli.sources import Source
 from scalemix.data.ranges import find_ranges
 from scalemix.data.scaling import find_scaling
@@ -66,7 +66,7 @@ def train(
     from scalemix.posterior.conformal import calibrate, refuse_unobserved
 
     rows, held = source.split()
-    x, remarks, unknown = columns.encode(table)
+    x, remarks, unknown, _ = columns.encode(table)
     y = columns.target.encode(table)
     # Only rows that are not trained on have such words.
     words = [f"{of.name!r}: unknown {listing(of.words, 5)}, taken as another category"
@@ -179,11 +179,17 @@ def _divergence_in_words() -> Iterator[None]:
 @contextlib.contextmanager
 def _warnings_as_notes(terminal: Terminal) -> Iterator[None]:
     """Show warnings as remarks: here a person reads them, without the line of source."""
+    from scalemix.inference.training.findings import UselessFitWarning
+
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         yield
     for warning in caught:
-        terminal.note(" ".join(str(warning.message).split()))
+        line = " ".join(str(warning.message).split())
+        if issubclass(warning.category, UselessFitWarning):
+            # Those of it that there are here.
+            line += " The options are --steps, --temperature and --learning-rate."
+        terminal.note(line)
 
 
 def build_recipe(task: Task, settings: dict[str, Any]) -> "Recipe":
@@ -191,4 +197,6 @@ def build_recipe(task: Task, settings: dict[str, Any]) -> "Recipe":
     from scalemix.fitting.recipes import Recipe
 
     with as_input_errors():
-        return Recipe(task=task, **settings)
+        recipe = Recipe(task=task, **settings)
+    refuse_idle(recipe)
+    return recipe

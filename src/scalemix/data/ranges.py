@@ -1,7 +1,8 @@
 """What training data lie between, by column and together, and how far other rows lie outside.
 
 A network says something everywhere. Where no row like it was seen, that is an extrapolation, and
-whoever reads it should know. A row with a word that training did not have is such a row, too.
+whoever reads it should know. A row with a word that training did not have is such a row, too, and
+so is one without any value, of which nothing is known.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,8 @@ MOST_COLUMNS, LEAST_ROWS = 50, 10
 # How much the covariance is drawn to that of columns without correlation.
 SHRINKAGE = 0.1
 NAMED = 3
-# How far outside a word is that training did not have: as a number that is a range beyond its end.
+# How far outside a word is that training did not have, or a row without any value: as a number that
+# is a range beyond its end.
 UNKNOWN = 1.0
 
 
@@ -66,13 +68,21 @@ class Ranges(NamedTuple):
     farthest: float
     """The distance of the farthest training row from the centre."""
 
-    def outside(self, x: np.ndarray, unknown: Sequence[UnknownWords] = ()) -> "Outside":
-        """How far rows lie outside, of which some words are unknown; a missing number is inside."""
+    def outside(
+        self,
+        x: np.ndarray,
+        unknown: Sequence[UnknownWords] = (),
+        empty: np.ndarray | None = None,
+    ) -> "Outside":
+        """How far rows lie outside, of which some words are unknown, and some rows `empty`.
+
+        A missing number is inside.
+        """
         width = np.where(self.high > self.low, self.high - self.low, 1.0)
         filled = np.where(np.isnan(x), self.centre, x)
         beyond = np.maximum(filled - self.high, 0) - np.maximum(self.low - filled, 0)
         together = _distance(filled - self.centre, self.precision) / self.farthest
-        return Outside(self.names, beyond / width, together, tuple(unknown))
+        return Outside(self.names, beyond / width, together, tuple(unknown), empty)
 
     def to_json(self) -> dict[str, Any]:
         """The same as dicts and lists, for a model's file."""
@@ -113,17 +123,20 @@ class Outside(NamedTuple):
     """The distance of each row from the centre, in that of the farthest training row."""
     unknown: tuple[UnknownWords, ...] = ()
     """The columns with words that training did not have."""
+    empty: np.ndarray | None = None
+    """For each row, whether it has no value at all; `None` if every row has one."""
 
     @property
     def by_row(self) -> np.ndarray:
         """One number a row: zero inside, else by how much, in ranges or in farthest distances.
 
-        A row with a word that training did not have is outside by one, or more. Rows above 0.5 are
-        far outside, and a `RangeWarning` counts them.
+        A row with a word that training did not have is outside by one, or more, and so is a row
+        without any value. Rows above 0.5 are far outside, and a `RangeWarning` counts them.
         """
         farthest = np.abs(self.beyond).max(axis=1, initial=0.0)
         numbers = np.maximum(farthest, np.maximum(self.together - 1, 0))
-        return np.maximum(numbers, UNKNOWN * self._has_unknown)
+        empty = False if self.empty is None else self.empty
+        return np.maximum(numbers, UNKNOWN * (self._has_unknown | empty))
 
     @property
     def is_far(self) -> np.ndarray:
@@ -163,6 +176,8 @@ class Outside(NamedTuple):
         said += words[:NAMED]
         if len(words) > NAMED:
             said.append(f"{len(words) - NAMED} more columns have unknown words")
+        if self.empty is not None and self.empty.any():
+            said.append(f"no column has a value ({counted(self.empty.sum(), 'row')})")
         return (
             f"{num:,} of {counted(len(jointly), 'row')} {'lies' if num == 1 else 'lie'} far "
             f"outside the training data (outside > {FAR}), where predictions are guesses: "

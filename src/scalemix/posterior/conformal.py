@@ -64,6 +64,21 @@ class Conformal(NamedTuple):
     by_error: np.ndarray = np.array(False)
     power: float = 0.0
 
+    def is_sure_of(self, coverage: float) -> bool:
+        """Whether there are enough rows for so much, of each target.
+
+        Parameters
+        ----------
+        coverage : float
+            The probability of an interval to hold its target, or of a set to hold its class.
+
+        Returns
+        -------
+        bool
+            If not, intervals reach as far as targets can, and sets hold all classes.
+        """
+        return bool(np.isfinite(self._least(coverage)).all())
+
     def _least(self, coverage: float) -> np.ndarray:
         """The least plausibility of a target inside, one for each of several targets."""
         num = len(self.plausibility)

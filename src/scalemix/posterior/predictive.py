@@ -271,7 +271,8 @@ class Predictive:
         -------
         numpy.ndarray
             One value for each target, in the units of the data; with several levels one such array
-            for each, along the first axis.
+            for each, along the first axis, as in `numpy.quantile`. The estimators' `predict(X,
+            quantiles=...)` has the levels last.
 
         Raises
         ------

@@ -32,6 +32,7 @@ from scalemix.sklearn.inputs import (
     learn_encoder,
     needs_encoding,
     take,
+    validated,
 )
 from scalemix.sklearn.targets import MissingTarget, with_targets
 from scalemix.tables import Table, is_frame, table_of
@@ -86,9 +87,7 @@ class ScaleMixEstimator(BaseEstimator):
             )
             X = table
         else:
-            X, y = validate_data(
-                self, X, y, dtype=np.float64, y_numeric=numeric, multi_output=several
-            )
+            X, y = validated(self, X, y, dtype=np.float64, y_numeric=numeric, multi_output=several)
         return X, column_or_1d(y, warn=True) if y.shape[1:] == (1,) else y
 
     def _fit(self, x: Rows, y: np.ndarray, weight: Any, num_classes: int | None) -> None:
@@ -179,9 +178,9 @@ class ScaleMixEstimator(BaseEstimator):
         -------
         scalemix.data.ranges.Outside
             `by_row` is one number for each row: zero inside, else by how much it is outside; one or
-            more for a row with a word that training did not have, which is in `unknown`. `is_far`
-            says which rows are far outside, above 0.5; these are the ones that a `RangeWarning`
-            counts.
+            more for a row with a word that training did not have, which is in `unknown`, or without
+            any value. `is_far` says which rows are far outside, above 0.5; these are the ones that
+            a `RangeWarning` counts.
 
         Examples
         --------
@@ -202,7 +201,7 @@ class ScaleMixEstimator(BaseEstimator):
         refuse_masked("X", X)
         surprises: list[str] = []
         if isinstance(self.encoder_, NumberEncoder):
-            rows: Rows = np.asarray(validate_data(self, X, reset=False, dtype=np.float64))
+            rows: Rows = np.asarray(validated(self, X, reset=False, dtype=np.float64))
         else:
             if not is_frame(X):
                 raise ValueError(
@@ -218,7 +217,7 @@ class ScaleMixEstimator(BaseEstimator):
             self._said.warn(told, InputWarning, x)
         if self.ranges_ is None:
             return x, None
-        return x, self.ranges_.outside(self.encoder_.numbers(x), self.encoder_.unknown(rows))
+        return x, self.encoder_.outside(self.ranges_, rows, x)
 
     @property
     def bin_edges_(self) -> tuple[tuple[float, ...], ...]:

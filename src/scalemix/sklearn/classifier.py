@@ -7,7 +7,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from scalemix._warnings import warn
 from scalemix.data.bins import Bins
+from scalemix.data.preparation import InputWarning
 from scalemix.data.values import check_classes
 from scalemix.fitting.settings import Task
 from scalemix.posterior.streaming import refuse_lost
@@ -288,7 +290,15 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         (5, 3)
         """
         predictive = self.predict_dist(X)
-        return self._calibrated().sets(predictive, coverage)
+        calibrated = self._calibrated()
+        sets = calibrated.sets(predictive, coverage)
+        if not calibrated.is_sure_of(coverage):
+            warn(
+                f"{len(calibrated.plausibility):,} rows are too few to be sure of {coverage:.4g}: "
+                f"sets of so much hold all classes.",
+                InputWarning,
+            )
+        return sets
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose class is the most probable one.

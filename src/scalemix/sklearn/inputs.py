@@ -9,13 +9,14 @@ import dataclasses
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import validate_data
 
 from scalemix._text import shortened
 from scalemix._warnings import warn
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
 from scalemix.data.input_layout import InputLayout
 from scalemix.data.preparation import InputWarning
-from scalemix.data.ranges import UnknownWords
+from scalemix.data.ranges import Outside, Ranges
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
 from scalemix.tables.cells import short
 
@@ -38,6 +39,20 @@ def _has_more(column: Any) -> bool:
     # A nullable column holds objects where it has gaps.
     values = np.asarray(column)
     return values.dtype.kind == "O" or bool(np.isnan(values.astype(np.float64)).any())
+
+
+def validated(estimator: Any, X: Any, *more: Any, **how: Any) -> Any:
+    """What scikit-learn makes of a table of numbers, or of it and a target; or a `ValueError`."""
+    try:
+        return validate_data(estimator, X, *more, **how)
+    except ValueError as error:
+        if "X contains NaN" not in str(error):
+            raise
+        # scikit-learn would name other estimators.
+        raise ValueError(
+            "Input X contains NaN. Fill such cells, or leave out their rows; or fit to a data "
+            "frame in which values are missing, of which networks are told."
+        ) from None
 
 
 def take(rows: Rows, places: np.ndarray) -> Rows:
@@ -66,9 +81,9 @@ class NumberEncoder:
         is_bin = np.arange(len(owners)) >= len(columns)
         return InputLayout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
 
-    def unknown(self, rows: Rows) -> list[UnknownWords]:
-        """The columns with words that were not learned: numbers are none."""
-        return []
+    def outside(self, ranges: Ranges, rows: Rows, x: np.ndarray) -> Outside:
+        """How far rows, which became the inputs `x`, lie outside; none has words or gaps."""
+        return ranges.outside(self.numbers(x))
 
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
@@ -122,10 +137,11 @@ class FrameEncoder:
         left_out = self.columns.left_out.items()
         return {name: why for name, why in left_out if why not in said_nothing}
 
-    def unknown(self, rows: Rows) -> list[UnknownWords]:
-        """The columns with words that were not learned."""
+    def outside(self, ranges: Ranges, rows: Rows, x: np.ndarray) -> Outside:
+        """How far rows, which became the inputs `x`, lie outside, by numbers, words and gaps."""
         assert isinstance(rows, Table)
-        return self.columns.unknown(rows)
+        unknown, empty = self.columns.unknown(rows), self.columns.empty_rows(rows)
+        return ranges.outside(self.numbers(x), unknown, empty)
 
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""

@@ -220,6 +220,10 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         self.target_names_ = names
         return self
 
+    def _outcomes(self, y: Any) -> Any:
+        refuse_text(y)
+        return y
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -242,6 +246,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         ndarray of shape (rows,) or (rows, targets), or a pair of them
             The means, or the means and the standard deviations. With a sequence of `quantiles`, an
             array that has one axis more, the levels: (rows, levels) or (rows, targets, levels).
+            Rows come first in all that an estimator predicts; `predict_dist(X).quantile` has the
+            levels first, as in `numpy.quantile`.
 
         Examples
         --------
@@ -304,7 +310,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         if interval == "conformal":
             calibrated = self._calibrated()
             ends = calibrated.interval(predictive, coverage)
-            if not np.isfinite(calibrated._least(coverage)).all():
+            if not calibrated.is_sure_of(coverage):
                 warn(
                     f"{len(calibrated.plausibility):,} rows are too few to be sure of "
                     f"{coverage:.4g}: conformal intervals of so much reach as far as targets can.",
@@ -342,6 +348,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         True
         """
         X, y, sample_weight = with_targets(self.missing_target, X, y, sample_weight)
+        refuse_text(y)
         if self.target == "time":
             log_prob = self.predict_dist(X).log_prob(y)
             return float(np.average(log_prob, weights=sample_weight))

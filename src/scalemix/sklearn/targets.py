@@ -1,6 +1,6 @@
 """What comes with a target: rows without one, weights of classes, and a kind that suits it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,9 @@ from scalemix.data.values import is_missing
 from scalemix.likelihoods.targets import suggestion
 from scalemix.tables import is_frame
 from scalemix.tables.cells import number, short
+from scalemix.tables.number_formats import look_like_numbers
 from scalemix.tables.targets import NUMBERS, how_to_move
+from scalemix.tables.written_numbers import ways_of
 
 MissingTarget = Literal["error", "drop"]
 ClassWeight = Mapping[Any, float] | Literal["balanced"] | None
@@ -49,13 +51,23 @@ def names_of_targets(y: Any) -> list[str] | None:
 
 
 def refuse_text(y: Any) -> None:
-    """Raise `ValueError` if targets that should be numbers are text."""
+    """Raise `ValueError` if targets that should be numbers are text, or dates."""
     values = np.asarray(y)
+    if values.dtype.kind in "mM":
+        raise ValueError(
+            "y has dates or spans of time, and ScaleMixRegressor predicts numbers. Make days of "
+            "them, such as by (y - start) / np.timedelta64(1, 'D')."
+        )
     if values.dtype.kind not in "USO":
         return
     words = [value for value in values.ravel().tolist() if isinstance(value, str)]
     if not words:
         return
+    if (cell := look_like_numbers([word.strip() for word in words])) is not None:
+        raise ValueError(
+            f"y has text that looks like numbers{_how_to_read(words, cell)} Or use "
+            f"ScaleMixClassifier, if they are names of classes."
+        )
     if any(number(word) is None for word in words):
         word = next(word for word in words if number(word) is None)
         raise ValueError(
@@ -65,6 +77,23 @@ def refuse_text(y: Any) -> None:
     raise ValueError(
         f"y has numbers as text, such as {short(words[0])}. Convert them: np.asarray(y, float); or "
         f"use ScaleMixClassifier, if they are names of classes."
+    )
+
+
+def _how_to_read(words: Sequence[str], cell: str) -> str:
+    """How text that looks like numbers, such as this cell, becomes numbers."""
+    ways = [ways_of(word.strip()) for word in words]
+    if (False, True) not in ways or (True, False) in ways:
+        return (
+            f", such as {short(cell)}. Make numbers of it first: without units and marks between "
+            f"thousands, with a decimal point."
+        )
+    comma = next(word for word, way in zip(words, ways, strict=True) if way == (False, True))
+    # A point is a mark between thousands then.
+    return (
+        f" with decimal commas, such as {short(comma)}. Read the file with pandas.read_csv(..., "
+        f"decimal=',', thousands='.'), or convert them: [float(v.replace('.', '').replace(',', "
+        f"'.')) for v in y]."
     )
 
 
@@ -89,6 +118,12 @@ def check_numbers(kind: str, y: np.ndarray, weight: Any) -> None:
     if kind == "real" or kind not in NUMBERS:
         # What is no kind is refused later, together with all settings.
         return
+    if kind == "time" and y.ndim > 1 and np.any(np.all(np.isin(counted, (0, 1)), axis=0)):
+        raise ValueError(
+            "y has a column of zeros and ones, which are no times. If it says whether times were "
+            "observed to the end, one target holds both: sx.likelihoods.censored_times(times, "
+            "observed)."
+        )
     what, is_one = NUMBERS[kind]
     for place, value in np.ndenumerate(counted):
         if np.isfinite(value) and not is_one(value):

@@ -13,8 +13,8 @@ import numpy as np
 
 from scalemix.tables.arrow_cells import ArrowCells
 from scalemix.tables.dates import EXAMPLES, DateOrder, days
-from scalemix.tables.number_formats import MOSTLY
 from scalemix.tables.table import Cell, Remedy, Table
+from scalemix.tables.written_numbers import MOSTLY
 
 # Beyond this, the squares in the figures of a report would not fit into single precision.
 LARGEST = 1e30

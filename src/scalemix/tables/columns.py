@@ -30,6 +30,8 @@ class Encoded(NamedTuple):
         What was missing, and what it was taken for.
     unknown : sequence of UnknownWords, default=()
         The columns with words that were not learned; they are taken as another category.
+    empty : ndarray of bool, optional
+        For each row, whether it has no value at all. `None` if every row has one.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Encoded(NamedTuple):
     x: np.ndarray
     remarks: list[str]
     unknown: Sequence[UnknownWords] = ()
+    empty: np.ndarray | None = None
 
 
 def _bins(column: Numeric) -> str:
@@ -127,7 +130,8 @@ class InputColumns:
             if column.gaps and (holes := table.column(column.name).count(None))
         ]
         remarks = [*few_lines(told), *self.surprises(table)]
-        return Encoded(self.expand(self.read(table)), remarks, self.unknown(table))
+        x = self.expand(self.read(table))
+        return Encoded(x, remarks, self.unknown(table), self.empty_rows(table))
 
     def read(self, table: Table) -> np.ndarray:
         """One number for each row and column, from which `expand` makes the inputs."""
@@ -157,6 +161,22 @@ class InputColumns:
         """The columns with words that the table to learn from had not."""
         words = [c.unknown(table) for c in self.inputs if isinstance(c, Categorical)]
         return [unknown for unknown in words if unknown is not None]
+
+    def empty_rows(self, table: Table) -> np.ndarray | None:
+        """For each row, whether it has no value in any of these columns; `None` if all have one.
+
+        Where there is one column, and it had gaps in the table to learn from, a gap is a value.
+        """
+        columns = [table.column(column.name) for column in self.inputs]
+        had_gaps = len(columns) == 1 and self.inputs[0].gaps
+        if had_gaps or not all(column.count(None) for column in columns):
+            return None
+        rows = list(range(table.num_rows))
+        for column in columns:
+            rows = [row for row in rows if column[row] is None]
+        empty = np.zeros(table.num_rows, bool)
+        empty[rows] = True
+        return empty if rows else None
 
     def taken_for_words(self, table: Table) -> dict[str, str]:
         """The columns of words that look like numbers, each with a cell that does.

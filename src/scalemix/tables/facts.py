@@ -10,8 +10,8 @@ from scalemix.data.scaling import Moments
 from scalemix.tables.arrow_cells import ArrowCells
 from scalemix.tables.cells import LARGEST, Cells, distinct_of, reader, why_no_number, word
 from scalemix.tables.dates import FIRST, DateOrder, days
-from scalemix.tables.number_formats import MOSTLY
 from scalemix.tables.table import Cell, InputError, Remedy, Table
+from scalemix.tables.written_numbers import MOSTLY
 
 # So many different words of a column are counted. Beyond, rare ones are given up for frequent ones.
 MOST_WORDS = 2**17

@@ -8,8 +8,8 @@ import numpy as np
 from scalemix.tables.arrow_cells import ArrowCells
 from scalemix.tables.cells import number, text
 from scalemix.tables.dates import days
-from scalemix.tables.number_formats import is_open
 from scalemix.tables.table import Cell
+from scalemix.tables.written_numbers import is_open
 
 
 class Marks:

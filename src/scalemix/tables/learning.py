@@ -17,6 +17,7 @@ from scalemix.tables.inputs import MOST_CATEGORIES, Categorical, Numeric
 from scalemix.tables.number_formats import look_like_numbers
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import learn_target
+from scalemix.tables.units import word_after_numbers
 
 # Texts that are different in most rows are no categories, unless there are few of them.
 FEW_CATEGORIES = 30
@@ -330,6 +331,8 @@ def _learn_words(facts: ColumnFacts, part: Table, said_so: bool) -> Categorical 
         hint = f"; dates are read as in {ways}, one way in a column" if dated else ""
         if look_like_numbers(counts) is not None:
             hint = "; it looks like numbers: make numbers of it"
+        elif (after := word_after_numbers(list(counts))) is not None:
+            hint = f"; numbers are read without a word after them: take away {after!r}"
         return f"text that is different in most rows, such as {short(example)}{hint}"
     # Of words that are equally frequent, the first in the alphabet: their order in the table and
     # where it was cut make no difference.

@@ -14,27 +14,25 @@ from typing import NamedTuple
 from scalemix._text import listing, shortened
 from scalemix.tables.arrow_cells import texts_of
 from scalemix.tables.table import Cell, InputError
-from scalemix.tables.units import PARTS_OF_ONE, SPACES, WithUnit, find_unit, split
+from scalemix.tables.units import PARTS_OF_ONE, WithUnit, find_unit, first_in_other_unit
+from scalemix.tables.written_numbers import (
+    COMMA,
+    MOSTLY,
+    PATTERNS,
+    POINT,
+    SPACES,
+    has_numbers,
+    is_number,
+    is_python,
+    plain,
+    size_of,
+    ways_of,
+)
 
-# A column with this share of numbers was meant to hold numbers, and other text in it is a mistake.
-MOSTLY = 0.8
-POINT, COMMA = ".", ","
 # A number without a % among others that have it is one of them, unless it may be a share of one.
 LARGEST_SHARE = 1.0
 WORDS = {POINT: "point", COMMA: "comma"}
-# What may stand between thousands, by the mark before the decimals.
-BETWEEN = {POINT: f",'\u2019{SPACES}", COMMA: f".'\u2019{SPACES}"}
 MARKED = re.compile(f"[,'\u2019{SPACES}]")
-
-
-def _pattern(decimal: str) -> re.Pattern[str]:
-    mark = re.escape(decimal)
-    # Nobody writes 0,123 for 123.
-    grouped = rf"[1-9]\d{{0,2}}(?P<between>[{BETWEEN[decimal]}])\d{{3}}(?:(?P=between)\d{{3}})*"
-    return re.compile(rf"[+-]?(?:(?:{grouped}|\d+)(?:{mark}\d*)?|{mark}\d+)(?:[eE][+-]?\d+)?")
-
-
-PATTERNS = {decimal: _pattern(decimal) for decimal in BETWEEN}
 
 
 class Settled(NamedTuple):
@@ -147,7 +145,7 @@ def settle(
             _refuse_other(path, name, columns[name], places, decimal)
         if decimal == POINT and not look.marked:
             continue
-        cells = [_plain(cell, decimal) for cell in columns[name]]
+        cells = [plain(cell, decimal) for cell in columns[name]]
         pairs = zip(columns[name], cells, strict=True)
         example = next(((str(old), str(new)) for old, new in pairs if old != new), None)
         if example is not None:
@@ -165,20 +163,26 @@ def _settle_units(
     """Columns of numbers without the signs of their units, and remarks; or an `InputError`."""
     with_units, remarks = {}, []
     for name, cells in columns.items():
-        one = find_unit(cells)
-        if one is not None and (known.is_sure(name) or _has_numbers(one.cells)):
-            with_units[name] = one
-            remarks += _on_bare(path, name, one, cells, places)
-        if known.units is None:
-            continue
-        expected, unit = known.units.get(name, ""), "" if one is None else one.unit
-        if one is not None and unit != expected:
+        one, expected = find_unit(cells), (known.units or {}).get(name, "")
+        if known.units is not None and (odd := first_in_other_unit(cells, expected)) is not None:
+            row, unit = odd
             had = f"had {expected} there" if expected else "had numbers without a unit there"
             raise InputError(
-                f"{path}, column {name!r}: {one.example[0]!r} is in {unit}, and the table that the "
-                f"model was fitted to {had}. Write the column in the same way."
+                f"{path}, {places[row]}, column {name!r}: {cells[row]!r:.40} is in {unit}, and the "
+                f"table that the model was fitted to {had}. Write the column in the same way."
             )
-        if expected and not unit and any(cell is not None for cell in cells):
+        if one is not None and (known.is_sure(name) or has_numbers(one.cells)):
+            if (odd := first_in_other_unit(cells, one.unit)) is not None:
+                row, unit = odd
+                raise InputError(
+                    f"{path}, {places[row]}, column {name!r}: {cells[row]!r:.40} is in {unit}, and "
+                    f"other rows such as {one.example[0]!r} are not. Write them in one unit. "
+                    f"--missing {cells[row]!r:.40} makes it a gap, and `scalemix fit` does without "
+                    f"the column with --ignore {name}."
+                )
+            with_units[name] = one
+            remarks += _on_bare(path, name, one, cells, places)
+        if expected and one is None and any(cell is not None for cell in cells):
             remarks.append(_on_all_bare(name, expected, cells))
     if with_units and known.units is None:
         said = [f"{name!r} in {one.unit}" for name, one in with_units.items()]
@@ -189,7 +193,7 @@ def _settle_units(
 
 def _on_all_bare(name: str, unit: str, cells: Sequence[Cell]) -> str:
     """A remark on a column that has no unit, where that of the model's table had one."""
-    sizes = [size for cell in cells if _is_number(cell) and (size := _size(cell))]
+    sizes = [size for cell in cells if is_number(cell) and (size := size_of(cell))]
     said = f"{name!r}: numbers without a unit, taken to be in {unit}"
     if unit not in PARTS_OF_ONE or not sizes or max(sizes) > LARGEST_SHARE:
         return said
@@ -210,7 +214,7 @@ def _on_bare(
     odd = None
     for place, was, now in zip(places, cells, one.cells, strict=True):
         # Nothing is nothing in every unit.
-        if was != now or not _is_number(was) or not (size := _size(was)):
+        if was != now or not is_number(was) or not (size := size_of(was)):
             continue
         if one.unit in PARTS_OF_ONE and size <= LARGEST_SHARE:
             raise InputError(
@@ -225,27 +229,6 @@ def _on_bare(
     return [f"{name!r}: some numbers without a unit, such as {odd}, taken to be in {one.unit}"]
 
 
-def _size(cell: Cell) -> float:
-    """The least size of a number, however its text is read."""
-    if not isinstance(cell, str):
-        return abs(float(cell))  # pyright: ignore[reportArgumentType]
-    ways = zip((POINT, COMMA), _ways(cell), strict=True)
-    return min(abs(float(str(_plain(cell, mark)))) for mark, is_way in ways if is_way)
-
-
-def _is_number(cell: Cell) -> bool:
-    """Whether a cell is a number, or text that is one."""
-    if isinstance(cell, str):
-        return any(_ways(cell))
-    return isinstance(cell, int | float) and not isinstance(cell, bool)
-
-
-def _has_numbers(cells: Iterable[Cell]) -> bool:
-    """Whether a column is meant to hold numbers, however they are written."""
-    texts = texts_of(cells)
-    return sum(any(_ways(cell)) for cell in texts) >= MOSTLY * len(texts)
-
-
 def look_like_numbers(cells: Iterable[Cell]) -> str | None:
     """One of the cells of a column that are text and look like numbers, such as 1.234,5 or 12%.
 
@@ -253,11 +236,11 @@ def look_like_numbers(cells: Iterable[Cell]) -> str | None:
     """
     texts = texts_of(cells)
     one = find_unit(texts)
-    if not texts or not _has_numbers(texts if one is None else one.cells):
+    if not texts or not has_numbers(texts if one is None else one.cells):
         return None
     if one is not None:
         return one.example[0]
-    return next((text for text in texts if any(_ways(text)) and not _is_python(text)), None)
+    return next((text for text in texts if any(ways_of(text)) and not is_python(text)), None)
 
 
 def _decide(
@@ -318,7 +301,7 @@ def _look(cells: Iterable[Cell], *, sure: bool) -> _Look | None:
     if MARKED.search(together) is None:
         # Most columns are like this, so that it should not take long.
         return _look_at_points(texts, least) if POINT in together else None
-    ways = [_ways(cell) for cell in texts]
+    ways = [ways_of(cell) for cell in texts]
     if sum(map(any, ways)) < least:
         return None
     both = list(zip(texts, ways, strict=True))
@@ -338,7 +321,7 @@ def _look_at_points(texts: list[str], least: float) -> _Look | None:
         return None
     either = None
     for cell in texts:
-        ways = _ways(cell) if POINT in cell else (False, False)
+        ways = ways_of(cell) if POINT in cell else (False, False)
         if ways == (True, False):
             return _Look(by_point=1, by_comma=0, tells=True, open=either, marked=False)
         # As in 1.234.567.
@@ -348,77 +331,8 @@ def _look_at_points(texts: list[str], least: float) -> _Look | None:
     return _Look(by_point=0, by_comma=0, tells=False, open=either, marked=False)
 
 
-def _ways(cell: str) -> tuple[bool, bool]:
-    """Whether a cell is a number with a decimal point, and whether it is one with a comma."""
-    return (
-        PATTERNS[POINT].fullmatch(cell) is not None, PATTERNS[COMMA].fullmatch(cell) is not None
-    )  # fmt: skip
-
-
-def is_open(cell: str) -> bool:
-    """Whether a cell is one number with a decimal point and another with a decimal comma."""
-    return (POINT in cell or COMMA in cell) and all(_ways(cell))
-
-
-def read_number(said: str, decimal: str | None, unit: str) -> float | None:
-    """A number by itself, as it would stand in a column with this decimal mark and unit.
-
-    `None` if it has another unit, is no number, or may be several: where no comma stands before
-    decimals, 3,5 may be 3 and 5, and where no mark is known, 1,200 and 1.200 may be either.
-    """
-    bare = _without_unit(said, unit)
-    if bare is None:
-        return None
-    said = bare
-    if is_open(said):
-        marks = [] if decimal is None else [decimal]
-    else:
-        marks = [COMMA, POINT] if decimal == COMMA else [POINT]
-    of = next((mark for mark in marks if PATTERNS[mark].fullmatch(said)), None)
-    return None if of is None else float(str(_plain(said, of)))
-
-
-def both_ways(said: str, unit: str) -> tuple[float, float] | None:
-    """The smaller and the larger number that one may be by itself, if it may be two."""
-    said = _without_unit(said, unit) or ""
-    if not is_open(said):
-        return None
-    ways = [float(str(_plain(said, mark))) for mark in (POINT, COMMA)]
-    return min(ways, key=abs), max(ways, key=abs)
-
-
-def _without_unit(said: str, unit: str) -> str | None:
-    """A number by itself without the sign of its unit; `None` if it has another."""
-    said = said.strip()
-    parts = split(said)
-    if parts is None:
-        return said
-    sign, said = parts
-    return said if sign == unit else None
-
-
-def _is_python(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
 def _is_plain(cell: str) -> bool:
-    return _is_python(cell) or PATTERNS[COMMA].fullmatch(cell) is not None
-
-
-def _plain(cell: Cell, decimal: str) -> Cell:
-    """The number as Python writes it, or the cell as it is."""
-    if not isinstance(cell, str):
-        return cell
-    match = PATTERNS[decimal].fullmatch(cell)
-    if match is None:
-        return cell
-    if match["between"] is not None:
-        cell = cell.replace(match["between"], "")
-    return cell.replace(decimal, POINT)
+    return is_python(cell) or PATTERNS[COMMA].fullmatch(cell) is not None
 
 
 def _remarks(examples: dict[str, dict[str, str]]) -> Iterable[str]:
@@ -432,7 +346,7 @@ def _remarks(examples: dict[str, dict[str, str]]) -> Iterable[str]:
 
 
 def _ask(path: Path, name: str, look: _Look) -> str:
-    ways = {mark: _plain(look.open, mark) for mark in (POINT, COMMA)}
+    ways = {mark: plain(look.open, mark) for mark in (POINT, COMMA)}
     return (
         f"{path}, column {name!r}: {look.open!r} may be {ways[POINT]} or {ways[COMMA]}. Say "
         f"--decimal . for the first, or --decimal , for the second. `scalemix fit` reads a column "

@@ -10,9 +10,10 @@ import numpy as np
 from scalemix._text import listing, shortened
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import Cells, exact, number, numbers, says_numbers, short, whole, word
-from scalemix.tables.number_formats import MOSTLY
+from scalemix.tables.dates import days
 from scalemix.tables.table import Cell, InputError, Remedy, Table
 from scalemix.tables.units import in_unit
+from scalemix.tables.written_numbers import MOSTLY
 
 # Consecutive whole numbers from 0 or 1, up to so many, are taken for labels of classes.
 MOST_LABELS = 10
@@ -188,7 +189,8 @@ def _check_numbers(table: Table, name: str) -> None:
     advice: str | Remedy = ""
     if not says_numbers(table.column(name)):
         advice = Remedy(
-            " A target of words is a classification: leave out --task and --target-kind.",
+            " A target of words is a classification: leave out --task, --target-kind and "
+            "--observed.",
             " A target of words is a classification.",
         )
     values = numbers(table, name, advice=advice)
@@ -225,6 +227,8 @@ def _advice(labels: Sequence[str]) -> str | Remedy:
             " They are numbers: --task regression predicts them as such.",
             " They are numbers: task='regression' predicts them as such.",
         )
+    if all(days(label) is not None for label in labels):
+        return " They are dates: a target is a number, such as the days since one of them."
     if sum(any(sign.isdigit() for sign in label) for label in labels) > MOSTLY * len(labels):
         return " If they are numbers, write them without units and other signs."
     return ""

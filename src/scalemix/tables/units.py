@@ -5,18 +5,23 @@ than the table that a model was fitted to is refused, for 12% is not 0.12 and $5
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from scalemix.tables.arrow_cells import texts_of
 from scalemix.tables.table import Cell
+from scalemix.tables.written_numbers import MOSTLY, SPACES
 
-PARTS_OF_ONE = "%‰"
-SIGNS = f"{PARTS_OF_ONE}$€£¥₹₽₩₺₫₪₱฿₴₦"
-SPACES = " \u00a0\u2009\u202f"
+PARTS_OF_ONE = {"%": 100, "‰": 1000}
+SIGNS = f"{''.join(PARTS_OF_ONE)}$€£¥₹₽₩₺₫₪₱฿₴₦"
 SIGN = re.compile(f"[{SIGNS}]")
 BEFORE = re.compile(rf"(?P<minus>[+-]?)[{SPACES}]*(?P<unit>[{SIGNS}])[{SPACES}]*(?P<number>.+)")
 AFTER = re.compile(rf"(?P<minus>)(?P<number>.*?[\d.,])[{SPACES}]*(?P<unit>[{SIGNS}])")
+
+
+# 12 km, and not a1b2.
+WITH_WORD = re.compile(rf"[+-]?\d[\d.,]*[{SPACES}]*(?P<word>[^\W\d_]+[²³]?)")
 
 
 class WithUnit(NamedTuple):
@@ -35,19 +40,38 @@ def split(cell: str) -> tuple[str, str] | None:
 
 
 def find_unit(cells: Sequence[Cell]) -> WithUnit | None:
-    """The column without the signs of its unit; `None` if it has none, or several."""
+    """The column without the signs of its unit; `None` if it has none, or several.
+
+    Where most cells have one unit, it is that of the column, and others are a mistake.
+    """
     texts = texts_of(cells)
     # Most columns have no unit, and this test is quick.
     if SIGN.search("\n".join(texts)) is None:
         return None
     pairs = {cell: parts for cell in dict.fromkeys(texts) if (parts := split(cell)) is not None}
-    units = {unit for unit, _ in pairs.values()}
-    if len(units) != 1:
+    counts = Counter(pairs[cell][0] for cell in texts if cell in pairs)
+    unit = max(counts, key=lambda one: counts[one], default="")
+    if not counts or (len(counts) > 1 and counts[unit] < MOSTLY * len(texts)):
         return None
-    old = next(iter(pairs))
-    rest = {cell: number for cell, (_, number) in pairs.items()}
+    rest = {cell: number for cell, (one, number) in pairs.items() if one == unit}
     stripped = [rest.get(cell, cell) if isinstance(cell, str) else cell for cell in cells]
-    return WithUnit(stripped, units.pop(), (old, rest[old]))
+    return WithUnit(stripped, unit, next(iter(rest.items())))
+
+
+def first_in_other_unit(cells: Sequence[Cell], unit: str) -> tuple[int, str] | None:
+    """The first cell with the sign of another unit, by its row, and the sign."""
+    if SIGN.search("\n".join(texts_of(cells))) is None:
+        return None
+    by_row = ((row, split(cell)) for row, cell in enumerate(cells) if isinstance(cell, str))
+    return next(((row, parts[0]) for row, parts in by_row if parts and parts[0] != unit), None)
+
+
+def word_after_numbers(texts: Sequence[str]) -> str | None:
+    """The word that stands after most numbers, such as km, which is no sign that is read."""
+    matches = (WITH_WORD.fullmatch(text) for text in texts)
+    counts = Counter(match["word"] for match in matches if match is not None)
+    word, num = max(counts.items(), key=lambda item: item[1], default=("", 0))
+    return word if num and num >= MOSTLY * len(texts) else None
 
 
 def in_unit(name: str, unit: str) -> str:

@@ -1,5 +1,6 @@
 """Pictures of what a model makes of its columns."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 # The letters of a word on an axis, and of all words that stand beside each other there.
 LONGEST_WORD, LONGEST_LINE = 16, 26
+# The most numbers beside an axis of a map.
+MOST_TICKS = 4
 
 
 def effect(
@@ -61,9 +64,11 @@ def effect(
         first, second = (np.arange(len(grid)) for grid in estimate.grids)
         mesh = ax.pcolormesh(first, second, estimate.mean.T, cmap="cividis", shading="nearest")
         for axis, grid in ((ax.xaxis, estimate.grids[0]), (ax.yaxis, estimate.grids[1])):
-            # Numbers in between can be guessed, words cannot.
-            most = 5 if grid.dtype.kind in "biufM" else len(grid)
-            some = np.unique(np.linspace(0, len(grid) - 1, most).astype(int))
+            # Numbers in between can be guessed, words cannot. Those that are
+            # written stand equally far apart, for neighbours would run into each other.
+            some = np.arange(len(grid))
+            if grid.dtype.kind in "biufM":
+                some = some[:: math.ceil(len(grid) / MOST_TICKS)]
             axis.set_ticks(some, [_short(grid[place]) for place in some])
         bar = ax.figure.colorbar(mesh, ax=ax, label=target)
         plain_numbers(bar.ax.yaxis)

@@ -62,7 +62,7 @@ def figures(study: Study) -> Element:
     if any(NONE in row for row in rows):
         contents.append(element("p", "– : it gives no such thing.", class_="soft"))
     below = []
-    if story.test is not None and study.num_targets > 1:
+    if study.num_targets > 1 and study.by_target:
         below = _by_target(study, others)
         names += [name for name in MEASURES if name in study.by_target[0] and name not in names]
     meanings = [(MEASURES[name].label, MEASURES[name].meaning) for name in names]

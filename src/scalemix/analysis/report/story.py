@@ -59,6 +59,9 @@ class ReportedFit:
         How it was fitted, for those who want to repeat it; none by default.
     sizes : Sizes, optional
         How much of the networks is needed; by default nothing is known of it.
+    by_target : list of dict, optional
+        The figures of each of several targets by itself; by default they are found from the rows
+        of the test.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class ReportedFit:
     figures: dict[str, float] = dataclasses.field(default_factory=dict)
     settings: dict[str, Any] = dataclasses.field(default_factory=dict)
     sizes: Sizes = dataclasses.field(default_factory=Sizes)
+    by_target: list[dict[str, float]] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -77,7 +77,10 @@ class Study:
 
     @cached_property
     def by_target(self) -> list[dict[str, float]]:
-        """The figures of the last fit for each of several targets; none for one target."""
+        """The figures of the last fit for each of several targets; none for one target, or if
+        nothing is known of them."""
+        if self.last.by_target or self.story.test is None:
+            return self.last.by_target
         return find_figures_by_target(self.predictives[-1], self.test[1])
 
     @property
