@@ -208,6 +208,53 @@ class Attention(eqx.Module):
         )
 
 
+class Divided(eqx.Module):
+    """An attention of one's own that divides by the root of a size, in one place or another."""
+
+    query: eqx.nn.Linear
+    key: eqx.nn.Linear
+    value: eqx.nn.Linear
+    last: eqx.nn.Linear
+    heads: int = eqx.field(static=True)
+    early: bool = eqx.field(static=True)
+
+    def __init__(self, early):
+        keys = jax.random.split(KEY, 3)
+        self.query, self.key, self.value = (eqx.nn.Linear(3, 6, key=key) for key in keys)
+        self.last, self.heads, self.early = eqx.nn.Linear(6, 2, key=KEY), 2, early
+
+    def __call__(self, x):
+        q, k, v = (
+            jax.vmap(layer)(x).reshape(len(x), self.heads, -1)
+            for layer in (self.query, self.key, self.value)
+        )
+        if self.early:
+            q = q / jnp.sqrt(q.shape[-1])
+        logits = jnp.einsum("shd,Shd->hsS", q, k)
+        if not self.early:
+            logits = logits * q.shape[-1] ** -0.5
+        mixed = jnp.einsum("hsS,Shd->shd", jax.nn.softmax(logits), v).reshape(len(x), -1)
+        return jax.vmap(self.last)(mixed).mean(0)
+
+
+class Mixers(eqx.Module):
+    """Attention stacked in one."""
+
+    layers: eqx.nn.MultiheadAttention
+
+    def __init__(self):
+        keys = jax.random.split(KEY, 2)
+        self.layers = eqx.filter_vmap(lambda k: eqx.nn.MultiheadAttention(2, 6, key=k))(keys)
+
+    def __call__(self, x):
+        arrays, rest = eqx.partition(self.layers, eqx.is_array)
+
+        def step(h, arrays):
+            return h + eqx.combine(arrays, rest)(h, h, h), None
+
+        return jax.lax.scan(step, x, arrays)[0].mean(0)
+
+
 class Stack(eqx.Module):
     """Layers stacked in one."""
 
@@ -321,6 +368,30 @@ CASES = {
         ((lambda n: n.block.mixer.value_proj.weight, (3, 6)),
          (lambda n: n.block.mixer.query_proj.weight, (6, 6))),
         tokens=True,
+    ),
+    "widths of queries": Case(
+        Words, ((lambda n: n.block.mixer.query_proj.weight, 0, (0, 2, 4)),), (3,),
+        ((lambda n: n.block.mixer.query_proj.weight, (3, 6)),
+         (lambda n: n.block.mixer.key_proj.weight, (3, 6)),
+         (lambda n: n.block.mixer.value_proj.weight, (6, 6))),
+        tokens=True,
+    ),
+    "widths of keys, divided by hand": Case(
+        lambda: Divided(early=True),
+        ((lambda n: n.key.weight, 0, (1, 4)), (lambda n: n.key.bias, 0, (1, 4))), (3, 3),
+        ((lambda n: n.query.weight, (4, 3)), (lambda n: n.key.weight, (4, 3)),
+         (lambda n: n.value.weight, (6, 3))),
+    ),
+    "widths of queries, logits divided": Case(
+        lambda: Divided(early=False),
+        ((lambda n: n.query.weight, 0, (1, 2, 4, 5)), (lambda n: n.query.bias, 0, (1, 2, 4, 5))),
+        (3, 3),
+        ((lambda n: n.query.weight, (2, 3)), (lambda n: n.key.bias, (2,))),
+    ),
+    "widths of queries in a stack": Case(
+        Mixers, ((lambda n: n.layers.query_proj.weight, 1, (0, 3)),), (3, 6),
+        ((lambda n: n.layers.query_proj.weight, (2, 4, 6)),
+         (lambda n: n.layers.key_proj.weight, (2, 4, 6))),
     ),
     "embedding": Case(
         Bag, ((lambda n: n.last.weight, 1, (0, 5)),), (4,),

@@ -10,7 +10,7 @@ import pytest
 
 from scalemix.networks.cutting import Member, Shrinker
 from scalemix.networks.cutting.member import arrays_of
-from tests.networks.cutting.networks import CASES, KEY
+from tests.networks.cutting.networks import CASES, KEY, Divided
 
 
 def call(network, x):
@@ -47,7 +47,8 @@ def test_a_kind_of_network(name):
     before = [np.asarray(array) for array in arrays_of(network)]
     for array, origin in zip(arrays_of(member.network), member.origins, strict=True):
         if array.ndim > 1 and array.dtype == jnp.float32:
-            np.testing.assert_array_equal(before[origin.leaf].reshape(-1)[origin.places], array)
+            taken = before[origin.leaf].reshape(-1)[origin.places]
+            np.testing.assert_allclose(taken * np.float32(origin.factor), array, rtol=2e-7)
     # A second time there is nothing left to do.
     again = shrink(member.network, rows).members[0].network
     assert [a.shape for a in arrays_of(again)] == [a.shape for a in arrays_of(member.network)]
@@ -261,3 +262,54 @@ def test_what_nothing_reads_keeps_no_units():
     assert small.enter.weight.shape == (5, 3)
     assert small.norm.shape == (5,)
     assert_same(network, small, rows)
+
+
+def off(network, *layers):
+    """The network with the first places of each of two heads zero in these layers."""
+    places = np.array([0, 3])
+    for name in layers:
+        network = eqx.tree_at(
+            lambda n, name=name: (getattr(n, name).weight, getattr(n, name).bias),
+            network,
+            replace_fn=lambda array: array.at[places].set(0.0),
+        )
+    return network
+
+
+def test_a_divisor_that_nothing_makes_up_for_stays():
+    """No multiple of a weight is a multiple of what an activation makes of it."""
+    network = off(Divided(early=True), "key")
+    bent = eqx.nn.Sequential([network.query, eqx.nn.Lambda(jnp.tanh)])
+    network = eqx.tree_at(lambda n: n.query, network, bent)
+    network = eqx.tree_at(
+        lambda n: n.last.weight, network, network.last.weight.at[:, jnp.array([2, 5])].set(0.0)
+    )
+    rows = CASES["widths of keys, divided by hand"].rows()
+    made = shrink(network, rows)
+    small = made.members[0].network
+    assert small.query[0].weight.shape == small.key.weight.shape == (6, 3)
+    # What has nothing to do with it goes.
+    assert small.value.weight.shape == (4, 3)
+    assert "in place of 1.73205, and no weight before it can make up for that" in made.notes[0]
+    assert_same(network, small, rows)
+
+
+def test_frozen_weights_make_up_for_no_divisor():
+    network = off(Divided(early=True), "key")
+    rows = CASES["widths of keys, divided by hand"].rows()
+    member = Member.start(network, [np.asarray(a) != 0 for a in arrays_of(network)])
+    # The bias of the queries.
+    made = Shrinker([member], rows, call, fixed=[1]).shrink()
+    assert made.members[0].network.query.weight.shape == (6, 3)
+    assert_same(network, made.members[0].network, rows)
+
+
+def test_members_have_one_factor():
+    networks = [off(Divided(early=True), "key"), off(Divided(early=True), "query", "key")]
+    members = [Member.start(n, [np.asarray(a) != 0 for a in arrays_of(n)]) for n in networks]
+    rows = CASES["widths of keys, divided by hand"].rows()
+    made = Shrinker(members, rows, call).shrink()
+    for network, member in zip(networks, made.members, strict=True):
+        assert member.network.query.weight.shape == (4, 3)
+        assert [o.factor == 1 for o in member.origins] == [False] * 2 + [True] * 6
+        assert_same(network, member.network, rows)

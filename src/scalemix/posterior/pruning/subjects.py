@@ -19,6 +19,7 @@ from scalemix.networks.groups import GROUPS
 from scalemix.networks.placing import put_weights
 from scalemix.networks.sites import path_name
 from scalemix.posterior.networks import Beside, Networks
+from scalemix.structures import Structure
 
 
 def start(networks: Networks) -> Member:
@@ -67,7 +68,7 @@ def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
         old = old_sites[origin.leaf]
         each = old_beside[old.name]
         sites.append(site)
-        structures[site.name] = model.structures[old.name]
+        structures[site.name] = _scaled(model.structures[old.name], origin.factor)
         weights[site.name] = _taken(model.weights[old.name], origin, nonzero)
         beside[site.name] = Beside(
             None if each.deviation is None else _taken(each.deviation, origin, nonzero),
@@ -81,9 +82,17 @@ def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
 
 
 def _taken(values: Array, origin: Origin, nonzero: np.ndarray) -> Array:
-    """What is left of the values of a weight."""
+    """What is left of the values of a weight, or of their deviations."""
     taken = np.asarray(values).reshape(-1)[origin.places]
+    taken = taken * np.asarray(origin.factor, taken.dtype)
     return jnp.asarray(np.where(nonzero, taken, np.zeros((), taken.dtype)))
+
+
+def _scaled(structure: Structure, factor: float) -> Structure:
+    """The prior of weights that were multiplied, which believes the same of each of them."""
+    if factor == 1.0:
+        return structure
+    return eqx.tree_at(lambda s: s.scale, structure, structure.scale * factor)
 
 
 def _taken_scales(group: str, scales: Array, old: Site, new: Site, origin: Origin) -> Array:
