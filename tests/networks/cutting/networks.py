@@ -243,7 +243,7 @@ class Mixers(eqx.Module):
     layers: eqx.nn.MultiheadAttention
 
     def __init__(self):
-        keys = jax.random.split(KEY, 2)
+        keys = jax.random.split(KEY, 3)
         self.layers = eqx.filter_vmap(lambda k: eqx.nn.MultiheadAttention(2, 6, key=k))(keys)
 
     def __call__(self, x):
@@ -390,8 +390,37 @@ CASES = {
     ),
     "widths of queries in a stack": Case(
         Mixers, ((lambda n: n.layers.query_proj.weight, 1, (0, 3)),), (3, 6),
-        ((lambda n: n.layers.query_proj.weight, (2, 4, 6)),
-         (lambda n: n.layers.key_proj.weight, (2, 4, 6))),
+        ((lambda n: n.layers.query_proj.weight, (3, 4, 6)),
+         (lambda n: n.layers.key_proj.weight, (3, 4, 6))),
+    ),
+    "other places of each head": Case(
+        Words,
+        (
+            (lambda n: n.block.mixer.query_proj.weight, 0, (0, 3)),
+            (lambda n: n.block.mixer.key_proj.weight, 0, (3, 4)),
+            # One head is all off; no place is off in both others.
+            (lambda n: n.block.mixer.output_proj.weight, 1, (0, 2, 3, 5)),
+        ),
+        (3,),
+        ((lambda n: n.block.mixer.query_proj.weight, (2, 6)),
+         (lambda n: n.block.mixer.value_proj.weight, (2, 6)),
+         (lambda n: n.block.mixer.value_proj.bias, (2,)),
+         (lambda n: n.block.mixer.output_proj.weight, (6, 2))),
+        tokens=True,
+    ),
+    "other places of each head and layer of a stack": Case(
+        Mixers,
+        (
+            (lambda n: n.layers.key_proj.weight[0], 0, (0, 1, 3)),
+            (lambda n: n.layers.key_proj.weight[1], 0, (2, 4, 5)),
+            (lambda n: n.layers.query_proj.weight[2], 0, (1, 4)),
+            (lambda n: n.layers.output_proj.weight[0], 1, (1, 3)),
+            (lambda n: n.layers.output_proj.weight[1], 1, (2, 3)),
+            (lambda n: n.layers.value_proj.weight[2], 0, (0, 4)),
+        ),
+        (3, 6),
+        ((lambda n: n.layers.query_proj.weight, (3, 4, 6)),
+         (lambda n: n.layers.output_proj.weight, (3, 6, 4))),
     ),
     "embedding": Case(
         Bag, ((lambda n: n.last.weight, 1, (0, 5)),), (4,),

@@ -45,10 +45,11 @@ def test_a_kind_of_network(name):
     assert_same(network, member.network, rows)
     # Each number comes from the place that it says.
     before = [np.asarray(array) for array in arrays_of(network)]
-    for array, origin in zip(arrays_of(member.network), member.origins, strict=True):
+    known = zip(member.origins, member.nonzero, strict=True)
+    for array, (origin, nonzero) in zip(arrays_of(member.network), known, strict=True):
         if array.ndim > 1 and array.dtype == jnp.float32:
-            taken = before[origin.leaf].reshape(-1)[origin.places]
-            np.testing.assert_allclose(taken * np.float32(origin.factor), array, rtol=2e-7)
+            taken = before[origin.leaf].reshape(-1)[origin.places] * np.float32(origin.factor)
+            np.testing.assert_allclose(array, np.where(nonzero, taken, 0), rtol=2e-7)
     # A second time there is nothing left to do.
     again = shrink(member.network, rows).members[0].network
     assert [a.shape for a in arrays_of(again)] == [a.shape for a in arrays_of(member.network)]
@@ -65,6 +66,10 @@ def test_fields_say_what_is_left():
     assert (small.back.in_channels, small.back.out_channels) == (4, 3)
     small = shrink(CASES["transformer"].network(), CASES["transformer"].rows()).members[0].network
     assert (small.block.mixer.num_heads, small.block.mixer.qk_size) == (2, 2)
+    case = CASES["widths of queries in a stack"]
+    mixer = shrink(case.network(), case.rows()).members[0].network.layers
+    assert (mixer.num_heads, mixer.qk_size, mixer.vo_size) == (2, 2, 3)
+    assert mixer.query_size == mixer.output_size == 6
     small = shrink(CASES["GRU"].network(), CASES["GRU"].rows()).members[0].network
     assert small.hidden == small.cell.hidden_size == 3
 
@@ -313,3 +318,66 @@ def test_members_have_one_factor():
         assert member.network.query.weight.shape == (4, 3)
         assert [o.factor == 1 for o in member.origins] == [False] * 2 + [True] * 6
         assert_same(network, member.network, rows)
+
+
+class Turned(eqx.Module):
+    """Attention whose places within heads are turned by their position, in pairs."""
+
+    mixer: eqx.nn.MultiheadAttention
+    turn: eqx.nn.RotaryPositionalEmbedding
+
+    def __init__(self):
+        self.mixer = eqx.nn.MultiheadAttention(2, 8, key=KEY)
+        self.turn = eqx.nn.RotaryPositionalEmbedding(4)
+
+    def __call__(self, x):
+        def process(q, k, v):
+            q, k = (jax.vmap(self.turn, in_axes=1, out_axes=1)(h) for h in (q, k))
+            return q, k, v
+
+        return self.mixer(x, x, x, process_heads=process).mean(0)
+
+
+def test_places_of_heads_stay_where_their_number_means_something():
+    network = Turned()
+    network = eqx.tree_at(
+        lambda n: (n.mixer.query_proj.weight, n.mixer.value_proj.weight),
+        network,
+        (
+            network.mixer.query_proj.weight.at[jnp.array([0, 2, 5, 7])].set(0.0),
+            network.mixer.value_proj.weight.at[jnp.array([0, 5])].set(0.0),
+        ),
+    )
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 8)), jnp.float32)
+    (member,) = shrink(network, rows).members
+    assert member.network.mixer.query_proj.weight.shape == (8, 8)
+    # Those of values have no such number.
+    assert member.network.mixer.value_proj.weight.shape == (6, 8)
+    np.testing.assert_array_equal(member.origins[0].places, np.arange(64).reshape(8, 8))
+    assert_same(network, member.network, rows)
+
+
+class Padded(eqx.Module):
+    """Convolutions that make of a constant another one at the ends."""
+
+    convs: tuple
+    last: eqx.nn.Linear
+
+    def __init__(self):
+        sizes = ((1, 2), (2, 2))
+        self.convs = tuple(eqx.nn.Conv1d(*size, 3, padding=1, key=KEY) for size in sizes)
+        self.last = eqx.nn.Linear(8, 2, key=KEY)
+
+    def __call__(self, x):
+        return self.last(self.convs[1](self.convs[0](x)).reshape(-1))
+
+
+def test_a_constant_is_counted_once():
+    """No bias of a convolution takes it up, and the layer after has constant units, too."""
+    network = Padded()
+    network = eqx.tree_at(lambda n: n.convs[0].weight, network, jnp.zeros((2, 1, 3)))
+    rows = jnp.ones((2, 1, 4))
+    small = shrink(network, rows).members[0].network
+    # One channel is kept of those that nothing reads.
+    assert small.last.weight.shape == (2, 4)
+    assert_same(network, small, rows)

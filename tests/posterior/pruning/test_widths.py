@@ -121,3 +121,38 @@ def test_widths_of_queries_go_with_their_factor():
     scales = {name: s.scale for name, s in small.posterior.model.structures.items()}
     assert scales.pop("mixer.query_proj") == pytest.approx(0.7 * np.sqrt(3 / 4))
     assert set(scales.values()) == {0.7}
+
+
+@pytest.mark.parametrize("num_members", [1, 2])
+def test_other_places_of_each_head_go_with_all_that_stands_beside_them(num_members):
+    off = [
+        {"mixer.query_proj": (0, (1, 6, 7)), "mixer.output_proj": (1, (0, 5))},
+        {"mixer.query_proj": (0, (3, 4)), "mixer.output_proj": (1, (1, 2, 3))},
+    ]
+    priors = dict.fromkeys(PROJECTIONS, BY_UNIT) | {"mixer.query_proj": BY_OUTPUT}
+    members = []
+    for seed in range(num_members):
+        networks = gaussian(Mixed(), priors, off[seed], seed)
+        where = lambda n: n.model.network.mixer.query_proj.bias  # noqa: E731
+        bias = where(networks).at[np.array(off[seed]["mixer.query_proj"][1])].set(0.0)
+        members.append(eqx.tree_at(where, networks, bias))
+    post = posterior(members[0]) if num_members == 1 else cases.ensemble(members)
+    if num_members > 1:
+        post = sx.Posterior(post.networks, UNSCALED, post.history, post.key)
+    small, masked = post.prune(X, tolerance=1e9), post.prune(X, tolerance=1e9, mask_only=True)
+    assert not small.report.notes
+    mixer = small.network.mixer
+    assert (mixer.num_heads, mixer.qk_size, mixer.vo_size) == (2, 3, 2)
+    assert_same_predictions(small.posterior, masked.posterior)
+    # Each weight has the deviation and the prior that it had.
+    ours, theirs = (each.posterior.networks.members[0] for each in (small, masked))
+    orders = {
+        "mixer.query_proj": (0, [0, 2, 3, 4, 5, 6]), "mixer.key_proj": (0, [0, 2, 3, 4, 5, 6]),
+        "mixer.output_proj": (1, [1, 2, 3, 4]),
+    }  # fmt: skip
+    for site, (axis, order) in orders.items():
+        for one, other in zip(relative(ours, site), relative(theirs, site), strict=True):
+            # Of a key whose query is off nothing is left.
+            other = np.where(one == 0, 0, np.take(other, order, axis))
+            np.testing.assert_allclose(one, other, rtol=1e-5)
+            assert np.sum(one == 0) == (4 if site != "mixer.output_proj" else 0)

@@ -43,6 +43,8 @@ class Changes:
 
     added: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
     zeroed: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
+    passed: set[int] = dataclasses.field(default_factory=set)
+    """Arrays inside of the network that have other values after the changes."""
 
     def add(self, leaf: int, values: np.ndarray) -> None:
         self.added[leaf] = self.added.get(leaf, np.zeros_like(values)) + values
@@ -55,6 +57,7 @@ class Changes:
             self.add(leaf, values)
         for leaf, mask in other.zeroed.items():
             self.zero(leaf, mask)
+        self.passed |= other.passed
 
     def apply(self, leaf: int, values: Any) -> Any:
         """An array of the network after the changes."""
@@ -134,6 +137,7 @@ class Constants:
                     offsets[number] = offset
         if any(number in offsets for number in self.trace.graph.outputs):
             raise Stuck("the output")
+        changes.passed.update(offsets)
         return changes
 
     def _pass_on(

@@ -65,6 +65,17 @@ class Member:
         nonzero, origins = zip(*left, strict=True)
         return Member(network, nonzero, origins)
 
+    def ordered(self, orders: Mapping[int, np.ndarray]) -> "Member":
+        """The network with the elements of these arrays in another order."""
+        arrays = arrays_of(self.network)
+        for leaf, order in orders.items():
+            arrays[leaf] = arrays[leaf].reshape(-1)[order]
+
+        def move(leaf: int, values: np.ndarray) -> np.ndarray:
+            return values.reshape(-1)[orders[leaf]] if leaf in orders else values
+
+        return self.moved(with_arrays(self.network, arrays), move)
+
     def scaled(self, factors: Mapping[int, float]) -> "Member":
         """The network with these arrays multiplied."""
         leaves, origins = arrays_of(self.network), list(self.origins)

@@ -1,4 +1,8 @@
-"""All steps from networks that are zero in places to smaller ones: fold, take layers out, cut."""
+"""All steps from networks that are zero in places to smaller ones.
+
+Units that are constants are folded into biases, layers that are off are taken out, places within
+heads change, and then all is cut.
+"""
 
 import dataclasses
 from collections import Counter
@@ -14,6 +18,7 @@ from scalemix.networks.cutting.constants import Changes, Constants, NoPathAround
 from scalemix.networks.cutting.cut import Cut, Cutter
 from scalemix.networks.cutting.folding import fold_units, with_biases, without_idle_biases
 from scalemix.networks.cutting.graph import Call, Trace
+from scalemix.networks.cutting.heads import meetings_in_heads
 from scalemix.networks.cutting.layers import (
     Row,
     constants_of,
@@ -79,6 +84,7 @@ class Shrinker:
         """The smaller networks."""
         self._fold()
         self._drop()
+        self.members = [self._ordered(member) for member in self.members]
         whole = self._fixed_leaves(self.members[0])
         cutter = Cutter(self.members, self.example, self.call, whole=whole, drop_inputs=drop_inputs)
         cut = cutter.cut(as_function=as_function)
@@ -110,18 +116,36 @@ class Shrinker:
         self._known = [*self._known, (member, constants)][-2 * len(self.members) :]
         return constants
 
+    def _ordered(self, member: Member) -> Member:
+        """Places within heads where more of them can go."""
+        fixed = set(self._fixed_leaves(member))
+        for meeting in meetings_in_heads(member):
+            if fixed.isdisjoint(line.leaf for line in meeting.lines):
+                ordered = meeting.put_first(member)
+                # Heads may be changed on the way, as by an embedding of positions.
+                member = ordered if self._agree(member, ordered) else member
+        return member
+
     # Units
 
     def _fold(self) -> None:
         """Units that are constants go into biases, also into new ones where there were none."""
-        folded = [fold_units(self._constants(member)) for member in self.members]
-        if not any(stuck for _, stuck in folded):
-            self._change([changes for changes, _ in folded])
+        before = self.members
+        if not self._fold_where_possible():
             return
-        like = self.members[0].network
-        self.members = [member.with_more(with_biases(member.network)) for member in self.members]
-        self._change([fold_units(self._constants(member))[0] for member in self.members])
-        self._strip(like)
+        self.members = [member.with_more(with_biases(member.network)) for member in before]
+        self._fold_where_possible()
+        self._strip(before[0].network)
+
+    def _fold_where_possible(self) -> bool:
+        """Fold, and say whether a bias was missing."""
+        missing, again = False, True
+        while again:
+            folded = [fold_units(self._constants(member)) for member in self.members]
+            self._change([each.changes for each in folded])
+            missing = missing or any(each.stuck for each in folded)
+            again = any(each.again for each in folded)
+        return missing
 
     def _change(self, changes: Sequence[Changes]) -> None:
         pairs = zip(self.members, changes, strict=True)
