@@ -255,6 +255,41 @@ class Mixers(eqx.Module):
         return jax.lax.scan(step, x, arrays)[0].mean(0)
 
 
+class Normal(eqx.Module):
+    """A stream with norms of its whole width, in a loop or not."""
+
+    enter: eqx.nn.Linear
+    norms: Any
+    hidden: Any
+    last: eqx.nn.Linear
+    stacked: bool = eqx.field(static=True)
+
+    def __init__(self, kind, stacked=False):
+        keys = jax.random.split(KEY, 2)
+        layers = [(kind(6), eqx.nn.Linear(6, 6, key=key)) for key in keys]
+        if stacked:
+            layers = jax.tree.map(lambda *a: jnp.stack(a) if eqx.is_array(a[0]) else a[0], *layers)
+            self.norms, self.hidden = layers
+        else:
+            self.norms, self.hidden = zip(*layers, strict=True)
+        self.enter, self.last = eqx.nn.Linear(3, 6, key=KEY), eqx.nn.Linear(6, 2, key=KEY)
+        self.stacked = stacked
+
+    def __call__(self, x):
+        h = jax.vmap(self.enter)(x)
+        if not self.stacked:
+            for norm, layer in zip(self.norms, self.hidden, strict=True):
+                h = h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h)))
+            return self.last(h.mean(0))
+        arrays, rest = eqx.partition((self.norms, self.hidden), eqx.is_array)
+
+        def step(h, arrays):
+            norm, layer = eqx.combine(arrays, rest)
+            return h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h))), None
+
+        return self.last(jax.lax.scan(step, h, arrays)[0].mean(0))
+
+
 class Stack(eqx.Module):
     """Layers stacked in one."""
 
@@ -421,6 +456,40 @@ CASES = {
         (3, 6),
         ((lambda n: n.layers.query_proj.weight, (3, 4, 6)),
          (lambda n: n.layers.output_proj.weight, (3, 6, 4))),
+    ),
+    "width of a LayerNorm": Case(
+        lambda: Normal(eqx.nn.LayerNorm),
+        (
+            # What is added there are biases, whatever the example.
+            (lambda n: n.enter.weight, 0, (1, 4)),
+            (lambda n: n.hidden[0].weight, 0, (1, 4)), (lambda n: n.hidden[0].weight, 1, (1, 4)),
+            (lambda n: n.hidden[1].weight, 0, (1, 4)), (lambda n: n.hidden[1].weight, 1, (1, 4)),
+        ),
+        (4, 3),
+        ((lambda n: n.enter.weight, (4, 3)), (lambda n: n.norms[1].weight, (4,)),
+         (lambda n: n.hidden[0].weight, (4, 4)), (lambda n: n.last.weight, (2, 4))),
+    ),
+    "width of an RMSNorm": Case(
+        lambda: Normal(eqx.nn.RMSNorm),
+        (
+            (lambda n: n.enter.weight, 0, (1, 4)), (lambda n: n.enter.bias, 0, (1, 4)),
+            (lambda n: n.hidden[0].weight, 0, (1, 4)), (lambda n: n.hidden[0].weight, 1, (1, 4)),
+            (lambda n: n.hidden[1].weight, 0, (1, 4)), (lambda n: n.hidden[1].weight, 1, (1, 4)),
+        ),
+        (4, 3),
+        ((lambda n: n.enter.weight, (4, 3)), (lambda n: n.norms[1].weight, (4,)),
+         (lambda n: n.hidden[0].weight, (4, 4)), (lambda n: n.last.weight, (2, 4))),
+    ),
+    "width of norms in a stack": Case(
+        lambda: Normal(eqx.nn.LayerNorm, stacked=True),
+        (
+            (lambda n: n.enter.weight, 0, (1, 4)), (lambda n: n.enter.bias, 0, (1, 4)),
+            (lambda n: n.hidden.weight, 1, (1, 4)), (lambda n: n.hidden.bias, 1, (1, 4)),
+            (lambda n: n.hidden.weight, 2, (1, 4)),
+        ),
+        (4, 3),
+        ((lambda n: n.enter.weight, (4, 3)), (lambda n: n.norms.weight, (2, 4)),
+         (lambda n: n.hidden.weight, (2, 4, 4)), (lambda n: n.last.weight, (2, 4))),
     ),
     "embedding": Case(
         Bag, ((lambda n: n.last.weight, 1, (0, 5)),), (4,),

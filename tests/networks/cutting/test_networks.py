@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from scalemix.networks import NarrowLayerNorm, NarrowRMSNorm
 from scalemix.networks.cutting import Member, Shrinker
 from scalemix.networks.cutting.member import arrays_of
 from tests.networks.cutting.networks import CASES, KEY, Divided
@@ -381,3 +382,47 @@ def test_a_constant_is_counted_once():
     # One channel is kept of those that nothing reads.
     assert small.last.weight.shape == (2, 4)
     assert_same(network, small, rows)
+
+
+def test_norms_keep_their_class_where_they_can():
+    """An RMSNorm does if what it has lost was zero, and any norm that has lost nothing."""
+
+    def norms(name, change=lambda network: network):
+        case = CASES[name]
+        network, rows = change(case.network()), case.rows()
+        small = shrink(network, rows).members[0].network
+        assert_same(network, small, rows)
+        return small.norms
+
+    def is_read(network):
+        """Constants that something reads after the norm."""
+        ones = jnp.ones((6, 2))
+        return eqx.tree_at(
+            lambda n: n.hidden[0].weight,
+            network,
+            network.hidden[0].weight.at[:, jnp.array([1, 4])].set(ones),
+        )
+
+    names = [f"width of {name}" for name in ("a LayerNorm", "an RMSNorm")]
+    assert {type(norm) for norm in norms(names[0])} == {NarrowLayerNorm}
+    assert [norm.size for norm in norms(names[0])] == [6, 6]
+    assert {type(norm) for norm in norms(names[0], is_read)} == {eqx.nn.LayerNorm}
+    first, second = norms(names[1])
+    assert type(first) is eqx.nn.RMSNorm
+    assert first.eps == pytest.approx(1e-5 * 6 / 4)
+    # By now a bias was added that is not zero.
+    assert type(second) is NarrowRMSNorm
+
+
+def test_members_keep_as_many_places_of_a_norm():
+    case = CASES["width of a LayerNorm"]
+    networks = [case.network(), case._replace(zeros=tuple(
+        (where, axis, (0,)) for where, axis, _ in case.zeros
+    )).network()]  # fmt: skip
+    members = [Member.start(n, [np.asarray(a) != 0 for a in arrays_of(n)]) for n in networks]
+    made = Shrinker(members, case.rows(), call).shrink()
+    for network, member in zip(networks, made.members, strict=True):
+        assert member.network.enter.weight.shape == (5, 3)
+        assert_same(network, member.network, case.rows())
+    # Of the first member one constant is left that the others' shape asks for.
+    assert np.sum(~np.asarray(made.members[0].network.norms[0].present)) == 1

@@ -98,12 +98,10 @@ class _Comparison:
 
     def rescale(self, node: Node, place: int, was: np.ndarray, is_now: np.ndarray) -> str | None:
         """Let weights make up for another number, if it is a factor or a divisor."""
+        if was.shape or is_now.shape:
+            return f"{node.name} has the numbers {is_now} in place of {was}"
         problem = f"{node.name} has the number {is_now:.6g} in place of {was:.6g}"
-        if (
-            was.shape
-            or is_now.shape
-            or not (node.name == "mul" or (node.name, place) == ("div", 1))
-        ):
+        if node.name != "mul" and (node.name, place) != ("div", 1):
             return problem
         upper, lower = (was, is_now) if node.name == "mul" else (is_now, was)
         factor = float(upper / lower) if lower != 0 else 0.0

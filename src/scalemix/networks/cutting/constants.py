@@ -88,6 +88,10 @@ class Constants:
         self._leaves = {number: leaf for leaf, number in enumerate(trace.leaves)}
         self._fixed = set(fixed)
 
+    def has_value(self, number: int) -> bool:
+        """Whether an array has one value for each example: those inside of bodies may not."""
+        return number in self.trace.constants or number in self._values
+
     def value(self, number: int) -> Any:
         """The value of an array at the example."""
         if number in self.trace.constants:

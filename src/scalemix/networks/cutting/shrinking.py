@@ -1,7 +1,7 @@
 """All steps from networks that are zero in places to smaller ones.
 
 Units that are constants are folded into biases, layers that are off are taken out, places within
-heads change, and then all is cut.
+heads change, norms come to know which of theirs are constants, and then all is cut.
 """
 
 import dataclasses
@@ -16,6 +16,7 @@ from scalemix._types import PyTree
 from scalemix.networks.cutting.agreement import same_numbers
 from scalemix.networks.cutting.constants import Changes, Constants, NoPathAround, Stuck
 from scalemix.networks.cutting.cut import Cut, Cutter
+from scalemix.networks.cutting.emitted import Emitted
 from scalemix.networks.cutting.folding import fold_units, with_biases, without_idle_biases
 from scalemix.networks.cutting.graph import Call, Trace
 from scalemix.networks.cutting.heads import meetings_in_heads
@@ -29,6 +30,13 @@ from scalemix.networks.cutting.layers import (
     without,
 )
 from scalemix.networks.cutting.member import Member, paths_of
+from scalemix.networks.cutting.norms import (
+    constant_places,
+    has_narrow,
+    mark,
+    simplified,
+    with_narrow,
+)
 from scalemix.networks.cutting.solve import find_flows
 from scalemix.networks.sites import path_name
 
@@ -85,6 +93,7 @@ class Shrinker:
         self._fold()
         self._drop()
         self.members = [self._ordered(member) for member in self.members]
+        self._narrow()
         whole = self._fixed_leaves(self.members[0])
         cutter = Cutter(self.members, self.example, self.call, whole=whole, drop_inputs=drop_inputs)
         cut = cutter.cut(as_function=as_function)
@@ -99,7 +108,10 @@ class Shrinker:
             for reason, which in stay.items()
         ]
         read = cutter.read_inputs()
-        return Shrunk(cut.members, cut, dict(self.dropped), read, tuple(self.notes))
+        members = cut.members
+        if not isinstance(members[0].network, Emitted):
+            members = simplified(members, cut.keeps)
+        return Shrunk(members, cut, dict(self.dropped), read, tuple(self.notes))
 
     def _fixed_leaves(self, member: Member) -> list[int]:
         return [leaf for leaf, origin in enumerate(member.origins) if origin.leaf in self.fixed]
@@ -125,6 +137,16 @@ class Shrinker:
                 # Heads may be changed on the way, as by an embedding of positions.
                 member = ordered if self._agree(member, ordered) else member
         return member
+
+    def _narrow(self) -> None:
+        """Norms that know which of their places are constants, where there are such places."""
+        wide = [member.with_more(with_narrow(member.network)) for member in self.members]
+        if not has_narrow(wide[0].network):
+            return
+        places = [constant_places(member, self._constants(member)) for member in wide]
+        which = {path for each in places for path in each}
+        members = [member.with_more(with_narrow(member.network, which)) for member in self.members]
+        self.members = [mark(*each) for each in zip(members, places, strict=True)]
 
     # Units
 

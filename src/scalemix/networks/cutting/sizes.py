@@ -58,7 +58,8 @@ def _attention(new: Any, old: Any, kept: Any) -> dict[str, Any]:
 
 
 def _norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:
-    return {} if new.weight is None else {"shape": new.weight.shape}
+    # A stack of norms has the shape of each.
+    return {} if new.weight is None else {"shape": new.weight.shape[-len(old.shape) :]}
 
 
 def _group_norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from scalemix.networks import MLP, Site, find_sites
 from scalemix.networks.cutting import Member, Origin
 from scalemix.networks.cutting.graph import is_numeric
 from scalemix.networks.cutting.member import arrays_of, paths_of
+from scalemix.networks.cutting.norms import bookkeeping
 from scalemix.networks.groups import GROUPS
 from scalemix.networks.placing import put_weights
 from scalemix.networks.sites import path_name
@@ -46,10 +47,10 @@ def sites_by_leaf(networks: Networks) -> dict[int, Site]:
 
 
 def frozen_leaves(networks: Networks) -> list[int]:
-    """The numbers of the frozen arrays."""
-    frozen = networks.model.frozen
-    paths = paths_of(networks.model.network)
-    return [leaf for leaf, path in enumerate(paths) if path_name(path) in frozen]
+    """The numbers of the frozen arrays, but for those that pruning itself keeps up to date."""
+    frozen, ours = networks.model.frozen, bookkeeping(networks.model.network)
+    paths = enumerate(paths_of(networks.model.network))
+    return [leaf for leaf, path in paths if path_name(path) in frozen and path not in ours]
 
 
 def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
@@ -74,8 +75,12 @@ def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
             None if each.deviation is None else _taken(each.deviation, origin, nonzero),
             {g: _taken_scales(g, v, old, site, origin) for g, v in each.variances.items()},
         )
-    frozen_before = set(frozen_leaves(like))
-    frozen = [path_name(p) for p, (origin, _) in known.items() if origin.leaf in frozen_before]
+    frozen_before, ours = set(frozen_leaves(like)), bookkeeping(network)
+    frozen = [
+        path_name(path)
+        for path, (origin, _) in known.items()
+        if origin.leaf in frozen_before or path in ours
+    ]
     network = put_weights(network, tuple(sites), weights)
     made = assemble(network, structures, model.likelihood, example=example, frozen=tuple(frozen))
     return like.rebuilt(made, beside)
