@@ -20,6 +20,9 @@ class NarrowLayerNorm(eqx.nn.LayerNorm):
         mean     = (sum x + n c) / d
         variance = (sum (x - mean)^2 + n (mean - c)^2 + s) / d
 
+    A `Model` of a network of your own with such norms should not learn what they know:
+    `frozen=["*.centre", "*.spread"]`. Models that `prune` makes do not.
+
     Parameters
     ----------
     norm : eqx.nn.LayerNorm
@@ -66,6 +69,9 @@ class NarrowRMSNorm(eqx.nn.RMSNorm):
 
     With `d` places, of which some are constants with the sum of squares `s`, the mean of all
     squares is `(sum x^2 + s) / d`.
+
+    A `Model` of a network of your own with such norms should not learn what they know:
+    `frozen=["*.squares"]`. Models that `prune` makes do not.
 
     Parameters
     ----------

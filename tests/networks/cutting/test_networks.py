@@ -11,7 +11,7 @@ import pytest
 from scalemix.networks import NarrowLayerNorm, NarrowRMSNorm
 from scalemix.networks.cutting import Member, Shrinker
 from scalemix.networks.cutting.member import arrays_of
-from tests.networks.cutting.networks import CASES, KEY, Divided
+from tests.networks.cutting.networks import CASES, KEY, Divided, Normal
 
 
 def call(network, x):
@@ -426,3 +426,35 @@ def test_members_keep_as_many_places_of_a_norm():
         assert_same(network, member.network, case.rows())
     # Of the first member one constant is left that the others' shape asks for.
     assert np.sum(~np.asarray(made.members[0].network.norms[0].present)) == 1
+
+
+class OwnNorm(eqx.nn.LayerNorm):
+    """A class that may do anything."""
+
+
+class Placed(Normal):
+    """What is constant at a place of the stream is another constant at each position."""
+
+    places: jax.Array
+
+    def __init__(self):
+        super().__init__(eqx.nn.LayerNorm)
+        self.places = jnp.ones((4, 6))
+
+    def __call__(self, x):
+        h = jax.vmap(self.enter)(x) + self.places
+        for norm, layer in zip(self.norms, self.hidden, strict=True):
+            h = h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h)))
+        return self.last(h.mean(0))
+
+
+@pytest.mark.parametrize("build", [lambda: Normal(OwnNorm), Placed])
+def test_norms_that_cannot_be_narrow_keep_their_width(build):
+    case = CASES["width of a LayerNorm"]._replace(build=build)
+    network, rows = case.network(), case.rows()
+    made = shrink(network, rows)
+    small = made.members[0].network
+    assert small.enter.weight.shape == (6, 3)
+    assert {type(norm) for norm in small.norms} == {type(norm) for norm in network.norms}
+    assert any("reduce_sum" in note for note in made.notes)
+    assert_same(network, small, rows)

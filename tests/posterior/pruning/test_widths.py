@@ -198,7 +198,7 @@ def test_widths_of_norms_go_and_their_files_load(num_members, tmp_path):
     }  # fmt: skip
     assert_same_predictions(small.posterior, masked.posterior)
     # What it knows of its constants is nothing that could be learned.
-    assert set(model.frozen) == {"norm.present", "norm.centre", "norm.spread"}
+    assert set(model.frozen) == {"norm.centre", "norm.spread"}
     # A file needs a network of the sizes that are left.
     path = tmp_path / "small.scalemix"
     small.posterior.save(path)

@@ -25,6 +25,7 @@ from scalemix.networks.narrow import NarrowLayerNorm, NarrowRMSNorm
 
 Path = tuple[Any, ...]
 NARROW: dict[type, Any] = {eqx.nn.LayerNorm: NarrowLayerNorm, eqx.nn.RMSNorm: NarrowRMSNorm}
+# The first is no real number, and so is never learned.
 KNOWN = ("present", "centre", "spread", "squares")
 
 
@@ -75,12 +76,12 @@ def _map_norms(network: PyTree, change: Any) -> PyTree:
 
 
 def bookkeeping(network: PyTree) -> set[Path]:
-    """The paths of what narrow norms know of their places, which nobody learns."""
+    """The paths of what narrow norms know of their constants, which nobody should learn."""
     starts = [path for path, node in _norms(network) if type(node) not in NARROW]
     return {
         path
         for path in paths_of(network)
-        if any(path[:-1] == start and path[-1].name in KNOWN for start in starts)
+        if any(path[:-1] == start and path[-1].name in KNOWN[1:] for start in starts)
     }
 
 

@@ -5,6 +5,7 @@ heads change, norms come to know which of theirs are constants, and then all is 
 """
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import jax
 import numpy as np
 
 from scalemix._types import PyTree
-from scalemix.networks.cutting.agreement import same_numbers
+from scalemix.networks.cutting.agreement import outputs, same_numbers
 from scalemix.networks.cutting.constants import Changes, Constants, NoPathAround, Stuck
 from scalemix.networks.cutting.cut import Cut, Cutter
 from scalemix.networks.cutting.emitted import Emitted
@@ -131,11 +132,21 @@ class Shrinker:
     def _ordered(self, member: Member) -> Member:
         """Places within heads where more of them can go."""
         fixed = set(self._fixed_leaves(member))
-        for meeting in meetings_in_heads(member):
-            if fixed.isdisjoint(line.leaf for line in meeting.lines):
-                ordered = meeting.put_first(member)
-                # Heads may be changed on the way, as by an embedding of positions.
-                member = ordered if self._agree(member, ordered) else member
+        meetings = [
+            meeting
+            for meeting in meetings_in_heads(member)
+            if fixed.isdisjoint(line.leaf for line in meeting.lines)
+        ]
+        if not meetings:
+            return member
+        expected = outputs(self.call, member.network, self.rows)
+        # Heads may be changed on the way, as by an embedding of positions: then not all can.
+        for some in (meetings, *([meeting] for meeting in meetings)):
+            ordered = functools.reduce(lambda before, each: each.put_first(before), some, member)
+            if same_numbers(expected, outputs(self.call, ordered.network, self.rows)):
+                member = ordered
+                if some is meetings:
+                    break
         return member
 
     def _narrow(self) -> None:
