@@ -4,6 +4,7 @@ from scalemix.networks.calling import CalledNetwork, compute_in, with_call
 from scalemix.networks.check import check_rule
 from scalemix.networks.columns import ColumnLinear
 from scalemix.networks.mlp import MLP
+from scalemix.networks.narrow import NarrowLayerNorm, NarrowRMSNorm
 from scalemix.networks.nnx import from_nnx
 from scalemix.networks.path_rules import PathRule
 from scalemix.networks.resnet import ResNet
@@ -17,6 +18,8 @@ __all__ = [
     "ColumnLinear",
     "FunctionNetwork",
     "LayerRule",
+    "NarrowLayerNorm",
+    "NarrowRMSNorm",
     "PathRule",
     "ResNet",
     "Site",

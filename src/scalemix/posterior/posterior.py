@@ -255,7 +255,9 @@ class Posterior(eqx.Module):
         The network is traced, and comes back as one of its own class with other sizes, which
         computes what it would under a mask. What cannot be followed, such as a size written into
         the code, stays under the mask, and the report names the line. `equinox.nn.MLP` has one
-        width for all layers, and becomes a `scalemix.networks.MLP`.
+        width for all layers, and becomes a `scalemix.networks.MLP`; a norm that loses places may
+        become a `scalemix.networks.NarrowLayerNorm` or `NarrowRMSNorm`. To load such a posterior
+        from a file, give `load` a network of the sizes that are left.
 
         Parameters
         ----------

@@ -208,6 +208,88 @@ class Attention(eqx.Module):
         )
 
 
+class Divided(eqx.Module):
+    """An attention of one's own that divides by the root of a size, in one place or another."""
+
+    query: eqx.nn.Linear
+    key: eqx.nn.Linear
+    value: eqx.nn.Linear
+    last: eqx.nn.Linear
+    heads: int = eqx.field(static=True)
+    early: bool = eqx.field(static=True)
+
+    def __init__(self, early):
+        keys = jax.random.split(KEY, 3)
+        self.query, self.key, self.value = (eqx.nn.Linear(3, 6, key=key) for key in keys)
+        self.last, self.heads, self.early = eqx.nn.Linear(6, 2, key=KEY), 2, early
+
+    def __call__(self, x):
+        q, k, v = (
+            jax.vmap(layer)(x).reshape(len(x), self.heads, -1)
+            for layer in (self.query, self.key, self.value)
+        )
+        if self.early:
+            q = q / jnp.sqrt(q.shape[-1])
+        logits = jnp.einsum("shd,Shd->hsS", q, k)
+        if not self.early:
+            logits = logits * q.shape[-1] ** -0.5
+        mixed = jnp.einsum("hsS,Shd->shd", jax.nn.softmax(logits), v).reshape(len(x), -1)
+        return jax.vmap(self.last)(mixed).mean(0)
+
+
+class Mixers(eqx.Module):
+    """Attention stacked in one."""
+
+    layers: eqx.nn.MultiheadAttention
+
+    def __init__(self):
+        keys = jax.random.split(KEY, 3)
+        self.layers = eqx.filter_vmap(lambda k: eqx.nn.MultiheadAttention(2, 6, key=k))(keys)
+
+    def __call__(self, x):
+        arrays, rest = eqx.partition(self.layers, eqx.is_array)
+
+        def step(h, arrays):
+            return h + eqx.combine(arrays, rest)(h, h, h), None
+
+        return jax.lax.scan(step, x, arrays)[0].mean(0)
+
+
+class Normal(eqx.Module):
+    """A stream with norms of its whole width, in a loop or not."""
+
+    enter: eqx.nn.Linear
+    norms: Any
+    hidden: Any
+    last: eqx.nn.Linear
+    stacked: bool = eqx.field(static=True)
+
+    def __init__(self, kind, stacked=False):
+        keys = jax.random.split(KEY, 2)
+        layers = [(kind(6), eqx.nn.Linear(6, 6, key=key)) for key in keys]
+        if stacked:
+            layers = jax.tree.map(lambda *a: jnp.stack(a) if eqx.is_array(a[0]) else a[0], *layers)
+            self.norms, self.hidden = layers
+        else:
+            self.norms, self.hidden = zip(*layers, strict=True)
+        self.enter, self.last = eqx.nn.Linear(3, 6, key=KEY), eqx.nn.Linear(6, 2, key=KEY)
+        self.stacked = stacked
+
+    def __call__(self, x):
+        h = jax.vmap(self.enter)(x)
+        if not self.stacked:
+            for norm, layer in zip(self.norms, self.hidden, strict=True):
+                h = h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h)))
+            return self.last(h.mean(0))
+        arrays, rest = eqx.partition((self.norms, self.hidden), eqx.is_array)
+
+        def step(h, arrays):
+            norm, layer = eqx.combine(arrays, rest)
+            return h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h))), None
+
+        return self.last(jax.lax.scan(step, h, arrays)[0].mean(0))
+
+
 class Stack(eqx.Module):
     """Layers stacked in one."""
 
@@ -321,6 +403,93 @@ CASES = {
         ((lambda n: n.block.mixer.value_proj.weight, (3, 6)),
          (lambda n: n.block.mixer.query_proj.weight, (6, 6))),
         tokens=True,
+    ),
+    "widths of queries": Case(
+        Words, ((lambda n: n.block.mixer.query_proj.weight, 0, (0, 2, 4)),), (3,),
+        ((lambda n: n.block.mixer.query_proj.weight, (3, 6)),
+         (lambda n: n.block.mixer.key_proj.weight, (3, 6)),
+         (lambda n: n.block.mixer.value_proj.weight, (6, 6))),
+        tokens=True,
+    ),
+    "widths of keys, divided by hand": Case(
+        lambda: Divided(early=True),
+        ((lambda n: n.key.weight, 0, (1, 4)), (lambda n: n.key.bias, 0, (1, 4))), (3, 3),
+        ((lambda n: n.query.weight, (4, 3)), (lambda n: n.key.weight, (4, 3)),
+         (lambda n: n.value.weight, (6, 3))),
+    ),
+    "widths of queries, logits divided": Case(
+        lambda: Divided(early=False),
+        ((lambda n: n.query.weight, 0, (1, 2, 4, 5)), (lambda n: n.query.bias, 0, (1, 2, 4, 5))),
+        (3, 3),
+        ((lambda n: n.query.weight, (2, 3)), (lambda n: n.key.bias, (2,))),
+    ),
+    "widths of queries in a stack": Case(
+        Mixers, ((lambda n: n.layers.query_proj.weight, 1, (0, 3)),), (3, 6),
+        ((lambda n: n.layers.query_proj.weight, (3, 4, 6)),
+         (lambda n: n.layers.key_proj.weight, (3, 4, 6))),
+    ),
+    "other places of each head": Case(
+        Words,
+        (
+            (lambda n: n.block.mixer.query_proj.weight, 0, (0, 3)),
+            (lambda n: n.block.mixer.key_proj.weight, 0, (3, 4)),
+            # One head is all off; no place is off in both others.
+            (lambda n: n.block.mixer.output_proj.weight, 1, (0, 2, 3, 5)),
+        ),
+        (3,),
+        ((lambda n: n.block.mixer.query_proj.weight, (2, 6)),
+         (lambda n: n.block.mixer.value_proj.weight, (2, 6)),
+         (lambda n: n.block.mixer.value_proj.bias, (2,)),
+         (lambda n: n.block.mixer.output_proj.weight, (6, 2))),
+        tokens=True,
+    ),
+    "other places of each head and layer of a stack": Case(
+        Mixers,
+        (
+            (lambda n: n.layers.key_proj.weight[0], 0, (0, 1, 3)),
+            (lambda n: n.layers.key_proj.weight[1], 0, (2, 4, 5)),
+            (lambda n: n.layers.query_proj.weight[2], 0, (1, 4)),
+            (lambda n: n.layers.output_proj.weight[0], 1, (1, 3)),
+            (lambda n: n.layers.output_proj.weight[1], 1, (2, 3)),
+            (lambda n: n.layers.value_proj.weight[2], 0, (0, 4)),
+        ),
+        (3, 6),
+        ((lambda n: n.layers.query_proj.weight, (3, 4, 6)),
+         (lambda n: n.layers.output_proj.weight, (3, 6, 4))),
+    ),
+    "width of a LayerNorm": Case(
+        lambda: Normal(eqx.nn.LayerNorm),
+        (
+            # What is added there are biases, whatever the example.
+            (lambda n: n.enter.weight, 0, (1, 4)),
+            (lambda n: n.hidden[0].weight, 0, (1, 4)), (lambda n: n.hidden[0].weight, 1, (1, 4)),
+            (lambda n: n.hidden[1].weight, 0, (1, 4)), (lambda n: n.hidden[1].weight, 1, (1, 4)),
+        ),
+        (4, 3),
+        ((lambda n: n.enter.weight, (4, 3)), (lambda n: n.norms[1].weight, (4,)),
+         (lambda n: n.hidden[0].weight, (4, 4)), (lambda n: n.last.weight, (2, 4))),
+    ),
+    "width of an RMSNorm": Case(
+        lambda: Normal(eqx.nn.RMSNorm),
+        (
+            (lambda n: n.enter.weight, 0, (1, 4)), (lambda n: n.enter.bias, 0, (1, 4)),
+            (lambda n: n.hidden[0].weight, 0, (1, 4)), (lambda n: n.hidden[0].weight, 1, (1, 4)),
+            (lambda n: n.hidden[1].weight, 0, (1, 4)), (lambda n: n.hidden[1].weight, 1, (1, 4)),
+        ),
+        (4, 3),
+        ((lambda n: n.enter.weight, (4, 3)), (lambda n: n.norms[1].weight, (4,)),
+         (lambda n: n.hidden[0].weight, (4, 4)), (lambda n: n.last.weight, (2, 4))),
+    ),
+    "width of norms in a stack": Case(
+        lambda: Normal(eqx.nn.LayerNorm, stacked=True),
+        (
+            (lambda n: n.enter.weight, 0, (1, 4)), (lambda n: n.enter.bias, 0, (1, 4)),
+            (lambda n: n.hidden.weight, 1, (1, 4)), (lambda n: n.hidden.bias, 1, (1, 4)),
+            (lambda n: n.hidden.weight, 2, (1, 4)),
+        ),
+        (4, 3),
+        ((lambda n: n.enter.weight, (4, 3)), (lambda n: n.norms.weight, (2, 4)),
+         (lambda n: n.hidden.weight, (2, 4, 4)), (lambda n: n.last.weight, (2, 4))),
     ),
     "embedding": Case(
         Bag, ((lambda n: n.last.weight, 1, (0, 5)),), (4,),

@@ -51,7 +51,7 @@ class Act(eqx.Module):
 
 
 class Mix(eqx.Module):
-    """A dense layer at each place, or attention between places; channels come first."""
+    """A dense layer or a norm at each place, or attention between places; channels come first."""
 
     layer: eqx.Module
 
@@ -93,7 +93,7 @@ def draw(rng, channels, depth):
 
 
 def draw_part(rng, channels, depth):
-    kinds = ["act", "conv", "dense", "norm", "attention", "cell", "depthwise"]
+    kinds = ["act", "conv", "dense", "norm", "width", "attention", "cell", "depthwise"]
     kind = rng.choice([*kinds, "around", "beside"] if depth else kinds)
     out = int(rng.integers(2, 5))
     if kind == "act":
@@ -106,8 +106,12 @@ def draw_part(rng, channels, depth):
     if kind == "norm":
         groups = [g for g in (1, 2, channels) if channels % g == 0]
         return eqx.nn.GroupNorm(int(rng.choice(groups)), channels), channels
+    if kind == "width":
+        norm = eqx.nn.LayerNorm if rng.random() < 0.5 else eqx.nn.RMSNorm
+        return Mix(norm(channels)), channels
     if kind == "attention":
-        sizes = {"qk_size": 2, "vo_size": 2, "output_size": out, "use_value_bias": True}
+        qk_size, vo_size = (int(size) for size in rng.integers(1, 4, 2))
+        sizes = {"qk_size": qk_size, "vo_size": vo_size, "output_size": out, "use_value_bias": True}
         return Mix(eqx.nn.MultiheadAttention(2, channels, **sizes, key=KEY)), out
     if kind == "cell":
         return Steps(eqx.nn.GRUCell(channels, out, key=KEY)), out

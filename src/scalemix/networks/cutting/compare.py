@@ -1,11 +1,14 @@
 """Whether a network that was cut does, step by step, what it did before at the sizes left."""
 
-from typing import Any
+from collections.abc import Collection
+from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from scalemix.networks.cutting.graph import Graph, Node, Trace
 from scalemix.networks.cutting.keep import Keep
+from scalemix.networks.cutting.rescaling import Rescaling
 from scalemix.networks.cutting.running import resized
 
 CHECKED = (
@@ -15,15 +18,28 @@ CHECKED = (
 )  # fmt: skip
 
 
-def find_difference(keep: Keep, second: Trace) -> str | None:
-    """How a second trace is not the first at the sizes that are left; `None` if it is."""
-    return _Comparison(keep, second).graphs(keep.trace.graph, second.graph)
+class Difference(NamedTuple):
+    """How a second trace is not the first at the sizes that are left."""
+
+    problem: str | None
+    """What makes it another network; `None` if nothing does."""
+    factors: dict[int, float]
+    """What to multiply arrays of the network by, so that it computes the same."""
+
+
+def find_difference(keep: Keep, second: Trace, fixed: Collection[int] = ()) -> Difference:
+    """What sets a second trace apart from the first. Arrays that are `fixed` have no factors."""
+    comparison = _Comparison(keep, second, fixed)
+    problem = comparison.graphs(keep.trace.graph, second.graph)
+    return Difference(problem, comparison.factors)
 
 
 class _Comparison:
-    def __init__(self, keep: Keep, second: Trace):
+    def __init__(self, keep: Keep, second: Trace, fixed: Collection[int]):
         self.keep, self.first, self.second = keep, keep.trace, second
+        self.rescaling = Rescaling(keep.trace, fixed)
         self.twin: dict[int, int] = {}
+        self.factors: dict[int, float] = {}
 
     def graphs(self, before: Graph, after: Graph) -> str | None:
         if len(before.inputs) != len(after.inputs):
@@ -45,8 +61,8 @@ class _Comparison:
             if name in params and _plain(params[name]) != _plain(other.params[name]):
                 was, is_now = _plain(params[name]), _plain(other.params[name])
                 return f"{one.name} has {name} {is_now} where {was} would do the same"
-        for number, twin in zip(one.inputs, other.inputs, strict=True):
-            problem = self.inputs(one, number, twin)
+        for place, (number, twin) in enumerate(zip(one.inputs, other.inputs, strict=True)):
+            problem = self.inputs(one, place, number, twin)
             if problem is not None:
                 return problem
         for number, twin in zip(one.outputs, other.outputs, strict=True):
@@ -60,20 +76,40 @@ class _Comparison:
                 return problem
         return None
 
-    def inputs(self, node: Node, number: int, twin: int) -> str | None:
-        first, second = self.first.constants, self.second.constants
-        if (number in first) != (twin in second):
+    def inputs(self, node: Node, place: int, number: int, twin: int) -> str | None:
+        if self.first.is_given(number) != self.second.is_given(twin):
             return f"{node.name} reads a constant in place of something else"
-        if number not in first:
+        if not self.first.is_given(number):
             same = self.twin.get(number) == twin
             return None if same else f"{node.name} reads something else"
-        if not self.keep.is_live(node):
+        if node.outputs[0] in self.first.computed:
+            # What is computed of constants matters where it is read.
             return None
-        was, is_now = np.asarray(first[number]), np.asarray(second[twin])
-        if was.dtype.kind == "f" and not (
-            was.shape == is_now.shape and np.array_equal(was, is_now, equal_nan=True)
-        ):
-            return f"{node.name} has the number {is_now} in place of {was}"
+        if not jnp.issubdtype(self.first.dtypes[number], jnp.floating):
+            return None
+        was, is_now = (
+            np.asarray(each, np.float64)
+            for each in (self.first.constant(number), self.second.constant(twin))
+        )
+        if was.shape == is_now.shape and np.array_equal(was, is_now, equal_nan=True):
+            return None
+        problem = self.rescale(node, place, was, is_now)
+        return problem if self.keep.is_live(node) else None
+
+    def rescale(self, node: Node, place: int, was: np.ndarray, is_now: np.ndarray) -> str | None:
+        """Let weights make up for another number, if it is a factor or a divisor."""
+        if was.shape or is_now.shape:
+            return f"{node.name} has the numbers {is_now} in place of {was}"
+        problem = f"{node.name} has the number {is_now:.6g} in place of {was:.6g}"
+        if node.name != "mul" and (node.name, place) != ("div", 1):
+            return problem
+        upper, lower = (was, is_now) if node.name == "mul" else (is_now, was)
+        factor = float(upper / lower) if lower != 0 else 0.0
+        leaves = self.rescaling.find(node.inputs[1 - place])
+        if leaves is None or not 0 < factor < np.inf:
+            return f"{problem}, and no weight before it can make up for that"
+        for leaf in leaves:
+            self.factors[leaf] = self.factors.get(leaf, 1.0) * factor
         return None
 
 

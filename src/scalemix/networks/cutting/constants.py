@@ -43,6 +43,8 @@ class Changes:
 
     added: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
     zeroed: dict[int, np.ndarray] = dataclasses.field(default_factory=dict)
+    passed: set[int] = dataclasses.field(default_factory=set)
+    """Arrays inside of the network that have other values after the changes."""
 
     def add(self, leaf: int, values: np.ndarray) -> None:
         self.added[leaf] = self.added.get(leaf, np.zeros_like(values)) + values
@@ -55,6 +57,7 @@ class Changes:
             self.add(leaf, values)
         for leaf, mask in other.zeroed.items():
             self.zero(leaf, mask)
+        self.passed |= other.passed
 
     def apply(self, leaf: int, values: Any) -> Any:
         """An array of the network after the changes."""
@@ -84,6 +87,10 @@ class Constants:
             self._uses[number] = self._uses.get(number, 0) + 1
         self._leaves = {number: leaf for leaf, number in enumerate(trace.leaves)}
         self._fixed = set(fixed)
+
+    def has_value(self, number: int) -> bool:
+        """Whether an array has one value for each example: those inside of bodies may not."""
+        return number in self.trace.constants or number in self._values
 
     def value(self, number: int) -> Any:
         """The value of an array at the example."""
@@ -134,6 +141,7 @@ class Constants:
                     offsets[number] = offset
         if any(number in offsets for number in self.trace.graph.outputs):
             raise Stuck("the output")
+        changes.passed.update(offsets)
         return changes
 
     def _pass_on(

@@ -62,7 +62,7 @@ class Cutter:
         self.members, self.example, self.call = members, example, call
         self.trace = Trace(call, members[0].network, example)
         self.flows = [find_flows(self.trace, member.nonzero) for member in members]
-        self.drop_inputs = drop_inputs
+        self.drop_inputs, self._fixed = drop_inputs, whole
         self._whole = [
             ((self.trace.leaves[leaf], axis), "it is frozen")
             for leaf in whole
@@ -80,7 +80,10 @@ class Cutter:
             return first
         if as_function:
             return self._emit()
-        for options in ({"tied": True}, {"tied": True, "alike": True}):
+        options: dict[str, Any] = {}
+        # What may be in the way, the most likely first.
+        for more in ("whole_sums", "tied", "alike"):
+            options[more] = True
             again = self._attempt(**options)
             if again.members:
                 return dataclasses.replace(again, problem=first.problem)
@@ -98,12 +101,12 @@ class Cutter:
         self,
         pinned: Sequence[tuple[Dimension, str]] = (),
         *,
-        tied: bool = False,
         alike: bool = False,
+        **options: bool,
     ) -> list[Keep]:
         pinned = [*self._whole, *pinned]
         keeps = [
-            solve(self.trace, flows, pinned=pinned, tied=tied, inputs=not self.drop_inputs)
+            solve(self.trace, flows, pinned=pinned, inputs=not self.drop_inputs, **options)
             for flows in self.flows
         ]
         if self.drop_inputs:
@@ -120,7 +123,7 @@ class Cutter:
             return Cut((), tuple(keeps), {}, trial.problem)
         # Members differ in their arrays alone.
         members = [
-            self._moved(member, with_arrays(fitted, arrays_of(network)), keep)
+            self._moved(member, with_arrays(fitted, arrays_of(network)), keep).scaled(trial.factors)
             for member, network, keep in zip(self.members, small, keeps, strict=True)
         ]
         nonzero = self.members[0].nonzero
@@ -165,10 +168,11 @@ class Cutter:
                 f"at {line_of_error(error)}, {type(error).__name__}: {lines[0][:110].rstrip('.')}"
             )
             return Trial(problem, _blamed(error, seen[-1]) if seen else ())
-        differences = (find_difference(keep, second) for keep in keeps)
-        return Trial(
-            next((difference for difference in differences if difference is not None), None)
-        )
+        differences = [find_difference(keep, second, self._fixed) for keep in keeps]
+        problems = (difference.problem for difference in differences)
+        # Members differ in what is live, and have one form: their factors are the same.
+        factors = differences[0].factors
+        return Trial(next((p for p in problems if p is not None), None), factors=factors)
 
     def _components(self) -> Cut:
         """Only those parts whose cut works."""

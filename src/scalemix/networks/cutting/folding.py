@@ -1,7 +1,7 @@
 """Units that are constants, moved into the biases after them."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,24 +17,36 @@ from scalemix.networks.cutting.primitives.products import contract
 from scalemix.networks.cutting.sizes import with_fields
 
 
-def fold_units(constants: Constants) -> tuple[Changes, bool]:
-    """What makes the weights of constant units zero; and whether a bias was missing somewhere.
+class Folded(NamedTuple):
+    """What makes the weights of constant units zero."""
 
-    A unit that no input leads to has one value, whatever the example. What a layer makes of it goes
-    into the layer's bias.
+    changes: Changes
+    stuck: bool
+    """Whether a bias was missing somewhere."""
+    again: bool
+    """Whether there are more such units, whose values come to be others by these changes."""
+
+
+def fold_units(constants: Constants) -> Folded:
+    """A unit that no input leads to has one value: what a layer makes of it goes into a bias.
+
+    That is the layer's own, or if it has none that can take it up, one of a layer after it.
     """
-    changes, stuck = Changes(), False
+    changes, stuck, again = Changes(), False, False
     for node in constants.trace.graph.nodes:
         if node.name not in ("dot_general", "conv_general_dilated"):
             continue
         for data, weight in ((0, 1), (1, 0)):
             if node.name == "conv_general_dilated" and weight == 0:
                 continue
+            if node.inputs[data] in changes.passed:
+                again = True
+                continue
             try:
                 changes.update(_fold(constants, node, data, weight))
             except Stuck:
                 stuck = True
-    return changes, stuck
+    return Folded(changes, stuck, again)
 
 
 def _fold(constants: Constants, node: Node, data: int, weight: int) -> Changes:

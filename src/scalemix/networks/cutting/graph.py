@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
+from scalemix._jaxprs import bind
 from scalemix._types import PyTree
 from scalemix.networks.cutting.lines import line_of
 
@@ -111,11 +112,32 @@ class Trace:
                 near.setdefault(number, []).append(index)
         return near
 
+    @functools.cached_property
+    def computed(self) -> "dict[int, Node]":
+        """Single numbers that the code computes of constants alone, and by which operations."""
+        known: dict[int, Node] = {}
+        for node in self.nodes:
+            single = not node.bodies and [self.shapes[n] for n in node.outputs] == [()]
+            if (
+                single
+                and node.inputs
+                and all(n in self.constants or n in known for n in node.inputs)
+            ):
+                known[node.outputs[0]] = node
+        return known
+
+    def is_given(self, array: int) -> bool:
+        """Whether the code alone says what its value is."""
+        return array in self.constants or array in self.computed
+
     def ndim(self, array: int) -> int:
         return len(self.shapes[array])
 
     def constant(self, array: int) -> Any:
         """The value of a constant, of the type that it has in the graph."""
+        if array in self.computed:
+            node = self.computed[array]
+            return bind(node.equation, [self.constant(number) for number in node.inputs])[0]
         value = self.constants[array]
         return value if eqx.is_array(value) else jnp.asarray(value, self.dtypes[array])
 

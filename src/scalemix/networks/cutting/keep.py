@@ -22,16 +22,18 @@ FILLING = ("", ONE_STAYS, OTHERS)
 class Keep:
     """The masks of all dimensions, and what ties them together.
 
-    With `tied`, the equal parts that an operation splits an array into lose the same places.
+    With `tied`, the equal parts that an operation splits an array into lose the same places. With
+    `whole_sums`, products of two arrays that vary, as in attention, sum over all places.
     """
 
     trace: Trace
     flows: Flows
     tied: bool
+    whole_sums: bool
     reasons: list[str]
 
-    def __init__(self, trace: Trace, flows: Flows, *, tied: bool = False):
-        self.trace, self.flows, self.tied = trace, flows, tied
+    def __init__(self, trace: Trace, flows: Flows, *, tied: bool = False, whole_sums: bool = False):
+        self.trace, self.flows, self.tied, self.whole_sums = trace, flows, tied, whole_sums
         # The number of a reason; none is zero. Of two reasons the later one says more.
         self._why = [[np.zeros(size, np.int32) for size in shape] for shape in trace.shapes]
         self.reasons = [*FILLING, READ]

@@ -1,7 +1,7 @@
 """A network on its way to a smaller one, and where its numbers come from."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -21,6 +21,8 @@ class Origin(NamedTuple):
     """The number of the array among those of the first network; none if it is new."""
     places: np.ndarray
     """The places of its elements in that array, counted through it."""
+    factor: float = 1.0
+    """What they were multiplied by."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,12 +58,32 @@ class Member:
     def moved(self, network: PyTree, move: Callable[[int, np.ndarray], Any]) -> "Member":
         """Another network whose arrays are what is left of these; `None` where one is gone."""
         left = [
-            (move(leaf, mask), Origin(origin.leaf, move(leaf, origin.places)))
+            (move(leaf, mask), origin._replace(places=move(leaf, origin.places)))
             for leaf, (mask, origin) in enumerate(zip(self.nonzero, self.origins, strict=True))
         ]
         left = [(mask, origin) for mask, origin in left if mask is not None]
         nonzero, origins = zip(*left, strict=True)
         return Member(network, nonzero, origins)
+
+    def ordered(self, orders: Mapping[int, np.ndarray]) -> "Member":
+        """The network with the elements of these arrays in another order."""
+        arrays = arrays_of(self.network)
+        for leaf, order in orders.items():
+            arrays[leaf] = arrays[leaf].reshape(-1)[order]
+
+        def move(leaf: int, values: np.ndarray) -> np.ndarray:
+            return values.reshape(-1)[orders[leaf]] if leaf in orders else values
+
+        return self.moved(with_arrays(self.network, arrays), move)
+
+    def scaled(self, factors: Mapping[int, float]) -> "Member":
+        """The network with these arrays multiplied."""
+        leaves, origins = arrays_of(self.network), list(self.origins)
+        for leaf, factor in factors.items():
+            leaves[leaf] = leaves[leaf] * jnp.asarray(factor, leaves[leaf].dtype)
+            origins[leaf] = origins[leaf]._replace(factor=origins[leaf].factor * factor)
+        network = with_arrays(self.network, leaves)
+        return dataclasses.replace(self, network=network, origins=tuple(origins))
 
     def with_more(self, network: PyTree) -> "Member":
         """Another network that has these arrays, and more."""

@@ -1,6 +1,11 @@
-"""All steps from networks that are zero in places to smaller ones: fold, take layers out, cut."""
+"""All steps from networks that are zero in places to smaller ones.
+
+Units that are constants are folded into biases, layers that are off are taken out, places within
+heads change, norms come to know which of theirs are constants, and then all is cut.
+"""
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,11 +14,13 @@ import jax
 import numpy as np
 
 from scalemix._types import PyTree
-from scalemix.networks.cutting.agreement import same_numbers
+from scalemix.networks.cutting.agreement import outputs, same_numbers
 from scalemix.networks.cutting.constants import Changes, Constants, NoPathAround, Stuck
 from scalemix.networks.cutting.cut import Cut, Cutter
+from scalemix.networks.cutting.emitted import Emitted
 from scalemix.networks.cutting.folding import fold_units, with_biases, without_idle_biases
 from scalemix.networks.cutting.graph import Call, Trace
+from scalemix.networks.cutting.heads import meetings_in_heads
 from scalemix.networks.cutting.layers import (
     Row,
     constants_of,
@@ -24,6 +31,13 @@ from scalemix.networks.cutting.layers import (
     without,
 )
 from scalemix.networks.cutting.member import Member, paths_of
+from scalemix.networks.cutting.norms import (
+    constant_places,
+    has_narrow,
+    mark,
+    simplified,
+    with_narrow,
+)
 from scalemix.networks.cutting.solve import find_flows
 from scalemix.networks.sites import path_name
 
@@ -79,6 +93,8 @@ class Shrinker:
         """The smaller networks."""
         self._fold()
         self._drop()
+        self.members = [self._ordered(member) for member in self.members]
+        self._narrow()
         whole = self._fixed_leaves(self.members[0])
         cutter = Cutter(self.members, self.example, self.call, whole=whole, drop_inputs=drop_inputs)
         cut = cutter.cut(as_function=as_function)
@@ -93,7 +109,10 @@ class Shrinker:
             for reason, which in stay.items()
         ]
         read = cutter.read_inputs()
-        return Shrunk(cut.members, cut, dict(self.dropped), read, tuple(self.notes))
+        members = cut.members
+        if not isinstance(members[0].network, Emitted):
+            members = simplified(members, cut.keeps)
+        return Shrunk(members, cut, dict(self.dropped), read, tuple(self.notes))
 
     def _fixed_leaves(self, member: Member) -> list[int]:
         return [leaf for leaf, origin in enumerate(member.origins) if origin.leaf in self.fixed]
@@ -110,18 +129,56 @@ class Shrinker:
         self._known = [*self._known, (member, constants)][-2 * len(self.members) :]
         return constants
 
+    def _ordered(self, member: Member) -> Member:
+        """Places within heads where more of them can go."""
+        fixed = set(self._fixed_leaves(member))
+        meetings = [
+            meeting
+            for meeting in meetings_in_heads(member)
+            if fixed.isdisjoint(line.leaf for line in meeting.lines)
+        ]
+        if not meetings:
+            return member
+        expected = outputs(self.call, member.network, self.rows)
+        # Heads may be changed on the way, as by an embedding of positions: then not all can.
+        for some in (meetings, *([meeting] for meeting in meetings)):
+            ordered = functools.reduce(lambda before, each: each.put_first(before), some, member)
+            if same_numbers(expected, outputs(self.call, ordered.network, self.rows)):
+                member = ordered
+                if some is meetings:
+                    break
+        return member
+
+    def _narrow(self) -> None:
+        """Norms that know which of their places are constants, where there are such places."""
+        wide = [member.with_more(with_narrow(member.network)) for member in self.members]
+        if not has_narrow(wide[0].network):
+            return
+        places = [constant_places(member, self._constants(member)) for member in wide]
+        which = {path for each in places for path in each}
+        members = [member.with_more(with_narrow(member.network, which)) for member in self.members]
+        self.members = [mark(*each) for each in zip(members, places, strict=True)]
+
     # Units
 
     def _fold(self) -> None:
         """Units that are constants go into biases, also into new ones where there were none."""
-        folded = [fold_units(self._constants(member)) for member in self.members]
-        if not any(stuck for _, stuck in folded):
-            self._change([changes for changes, _ in folded])
+        before = self.members
+        if not self._fold_where_possible():
             return
-        like = self.members[0].network
-        self.members = [member.with_more(with_biases(member.network)) for member in self.members]
-        self._change([fold_units(self._constants(member))[0] for member in self.members])
-        self._strip(like)
+        self.members = [member.with_more(with_biases(member.network)) for member in before]
+        self._fold_where_possible()
+        self._strip(before[0].network)
+
+    def _fold_where_possible(self) -> bool:
+        """Fold, and say whether a bias was missing."""
+        missing, again = False, True
+        while again:
+            folded = [fold_units(self._constants(member)) for member in self.members]
+            self._change([each.changes for each in folded])
+            missing = missing or any(each.stuck for each in folded)
+            again = any(each.again for each in folded)
+        return missing
 
     def _change(self, changes: Sequence[Changes]) -> None:
         pairs = zip(self.members, changes, strict=True)

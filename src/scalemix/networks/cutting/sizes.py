@@ -45,20 +45,21 @@ def _conv(new: Any, old: Any, kept: Any) -> dict[str, Any]:
 
 
 def _attention(new: Any, old: Any, kept: Any) -> dict[str, Any]:
-    num_heads = kept.query_proj.weight.parts(0, old.num_heads)
+    num_heads = kept.query_proj.weight.parts(-2, old.num_heads)
     return {
         "num_heads": num_heads,
-        "query_size": new.query_proj.weight.shape[1],
-        "key_size": new.key_proj.weight.shape[1],
-        "value_size": new.value_proj.weight.shape[1],
-        "output_size": new.output_proj.weight.shape[0],
-        "qk_size": new.query_proj.weight.shape[0] // num_heads,
-        "vo_size": new.value_proj.weight.shape[0] // num_heads,
+        "query_size": new.query_proj.weight.shape[-1],
+        "key_size": new.key_proj.weight.shape[-1],
+        "value_size": new.value_proj.weight.shape[-1],
+        "output_size": new.output_proj.weight.shape[-2],
+        "qk_size": new.query_proj.weight.shape[-2] // num_heads,
+        "vo_size": new.value_proj.weight.shape[-2] // num_heads,
     }
 
 
 def _norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:
-    return {} if new.weight is None else {"shape": new.weight.shape}
+    # A stack of norms has the shape of each.
+    return {} if new.weight is None else {"shape": new.weight.shape[-len(old.shape) :]}
 
 
 def _group_norm(new: Any, old: Any, kept: Any) -> dict[str, Any]:

@@ -28,9 +28,10 @@ def solve(
     pinned: Sequence[tuple[Dimension, str]] = (),
     inputs: bool = True,
     tied: bool = False,
+    whole_sums: bool = False,
 ) -> Keep:
     """What stays of a network. Outputs do, and these dimensions, and inputs unless told."""
-    keep = Keep(trace, flows, tied=tied)
+    keep = Keep(trace, flows, tied=tied, whole_sums=whole_sums)
     for number in trace.graph.outputs:
         keep.pin(number, None, OUTPUT)
     for number in trace.constants:

@@ -25,6 +25,8 @@ class Trial:
 
     problem: str | None
     blamed: tuple[Path, ...] = ()
+    factors: dict[int, float] = dataclasses.field(default_factory=dict)
+    """What to multiply the network's arrays by, if it does."""
 
 
 def fit_whole_numbers(

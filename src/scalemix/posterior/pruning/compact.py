@@ -148,5 +148,5 @@ def _units(first: Networks, made: Shrunk) -> tuple[dict[str, tuple[int, int]], l
 
 def _before_cut(made: Shrunk, old_sites: dict[int, Any]) -> list[tuple[int | None, Any]]:
     # The cut moves no array to another place.
-    leaves = [origin.leaf for origin in made.members[0].origins]
+    leaves = [origin.leaf for origin in made.cut.members[0].origins]
     return [(leaf, None if leaf is None else old_sites.get(leaf)) for leaf in leaves]

@@ -15,10 +15,12 @@ from scalemix.networks import MLP, Site, find_sites
 from scalemix.networks.cutting import Member, Origin
 from scalemix.networks.cutting.graph import is_numeric
 from scalemix.networks.cutting.member import arrays_of, paths_of
+from scalemix.networks.cutting.norms import bookkeeping
 from scalemix.networks.groups import GROUPS
 from scalemix.networks.placing import put_weights
 from scalemix.networks.sites import path_name
 from scalemix.posterior.networks import Beside, Networks
+from scalemix.structures import Structure
 
 
 def start(networks: Networks) -> Member:
@@ -45,10 +47,10 @@ def sites_by_leaf(networks: Networks) -> dict[int, Site]:
 
 
 def frozen_leaves(networks: Networks) -> list[int]:
-    """The numbers of the frozen arrays."""
-    frozen = networks.model.frozen
-    paths = paths_of(networks.model.network)
-    return [leaf for leaf, path in enumerate(paths) if path_name(path) in frozen]
+    """The numbers of the frozen arrays, but for those that pruning itself keeps up to date."""
+    frozen, ours = networks.model.frozen, bookkeeping(networks.model.network)
+    paths = enumerate(paths_of(networks.model.network))
+    return [leaf for leaf, path in paths if path_name(path) in frozen and path not in ours]
 
 
 def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
@@ -67,23 +69,35 @@ def finish(member: Member, like: Networks, example: Shaped | None) -> Networks:
         old = old_sites[origin.leaf]
         each = old_beside[old.name]
         sites.append(site)
-        structures[site.name] = model.structures[old.name]
+        structures[site.name] = _scaled(model.structures[old.name], origin.factor)
         weights[site.name] = _taken(model.weights[old.name], origin, nonzero)
         beside[site.name] = Beside(
             None if each.deviation is None else _taken(each.deviation, origin, nonzero),
             {g: _taken_scales(g, v, old, site, origin) for g, v in each.variances.items()},
         )
-    frozen_before = set(frozen_leaves(like))
-    frozen = [path_name(p) for p, (origin, _) in known.items() if origin.leaf in frozen_before]
+    frozen_before, ours = set(frozen_leaves(like)), bookkeeping(network)
+    frozen = [
+        path_name(path)
+        for path, (origin, _) in known.items()
+        if origin.leaf in frozen_before or path in ours
+    ]
     network = put_weights(network, tuple(sites), weights)
     made = assemble(network, structures, model.likelihood, example=example, frozen=tuple(frozen))
     return like.rebuilt(made, beside)
 
 
 def _taken(values: Array, origin: Origin, nonzero: np.ndarray) -> Array:
-    """What is left of the values of a weight."""
+    """What is left of the values of a weight, or of their deviations."""
     taken = np.asarray(values).reshape(-1)[origin.places]
+    taken = taken * np.asarray(origin.factor, taken.dtype)
     return jnp.asarray(np.where(nonzero, taken, np.zeros((), taken.dtype)))
+
+
+def _scaled(structure: Structure, factor: float) -> Structure:
+    """The prior of weights that were multiplied, which believes the same of each of them."""
+    if factor == 1.0:
+        return structure
+    return eqx.tree_at(lambda s: s.scale, structure, structure.scale * factor)
 
 
 def _taken_scales(group: str, scales: Array, old: Site, new: Site, origin: Origin) -> Array:

@@ -154,7 +154,7 @@ def settings_of(network: PyTree) -> dict[str, str]:
         elif isinstance(node, dict):
             for key, each in node.items():
                 visit(each, f"{name}.{key}")
-        elif isinstance(node, bool | int | str):
+        elif isinstance(node, bool | int | float | str):
             settings[name[1:]] = repr(node)
         elif callable(node) and getattr(node, "__name__", "<lambda>") != "<lambda>":
             settings[name[1:]] = node.__name__

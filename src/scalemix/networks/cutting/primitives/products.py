@@ -36,11 +36,11 @@ def _keep_dot(keep: Keep, node: Node) -> None:
             if axis not in summed and axis not in shared:
                 keep.link((array, axis), (output, place))
                 place += 1
-    both_vary = keep.flows.varies(left) and keep.flows.varies(right)
+    # Such sums may have divisors that depend on their size, as in attention.
+    whole = keep.whole_sums and keep.flows.varies(left) and keep.flows.varies(right)
     for a, b in zip(summed_left, summed_right, strict=True):
         keep.link((left, a), (right, b))
-        if both_vary:
-            # Such sums have divisors that depend on their size, as in attention.
+        if whole:
             keep.pin_for(node, left, a)
         else:
             needed = _alive(keep, left, a, summed_left) & _alive(keep, right, b, summed_right)
