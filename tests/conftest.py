@@ -1,5 +1,6 @@
 """Strict promotion everywhere, and settings under which programs are compiled quickly."""
 
+import atexit
 import functools
 import gc
 import itertools
@@ -118,6 +119,15 @@ LONGEST = (
 def pytest_collection_finish():
     """What has been imported stays: the search for objects to give back passes it over."""
     gc.freeze()
+
+
+def pytest_sessionfinish(session):
+    """A worker that has reported all leaves its programs to the system, and does not unload them.
+
+    At the end of a process JAX gives them back one by one, which takes seconds.
+    """
+    if hasattr(session.config, "workerinput"):
+        atexit.register(os._exit, 0)
 
 
 def pytest_collection_modifyitems(items):
