@@ -1,7 +1,8 @@
 """What `tests/test_devices.py` asserts, found out in a process with four devices.
 
-`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/results.npz`, and the programs
-that it ran to `FOLDER/programs.json`. With `other` behind it, it looks at what takes longer.
+`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/results.npz`, and the
+programs that it ran to `FOLDER/programs.json`. With `other` behind it, it looks at what takes
+longer.
 """
 
 import json
