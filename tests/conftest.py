@@ -1,12 +1,13 @@
 """Strict promotion everywhere, and settings under which programs are compiled quickly."""
 
-import functools
+import atexit
 import gc
 import itertools
 import os
 import threading
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 # Nearly all the time of the tests went into compiling programs that then run for moments. Without
 # optimisation, in one piece, and with XLA's older emitters, that takes a third of it. Flags of
@@ -41,22 +42,46 @@ if QUICK:
 
 if QUICK and version("jaxlib") < "0.11":
     # JAX translates each program in surroundings that it makes anew, which takes a fifth of the
-    # time of a small one. Here some hundreds share them; what they leave behind goes with them.
+    # time of a small one, and each operation once for each program, two fifths of what is left.
+    # Here some hundreds share both; what they leave behind goes with them.
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
 
-    make_own = mlir.make_ir_context
-    make_shared = functools.lru_cache(1)(lambda _: make_own())
+    make_own, translate = mlir.make_ir_context, mlir._cached_lowering_miss
     number = itertools.count()
+    shared = SimpleNamespace(surroundings=None, operations={})
+    # Those whose translation depends on shapes, types and settings alone, and calls no function.
+    PLAIN = {
+        "abs", "add", "and", "broadcast_in_dim", "concatenate", "convert_element_type", "copy",
+        "div", "dot_general", "eq", "exp", "expm1", "ge", "gt", "iota", "is_finite", "le", "log",
+        "log1p", "lt", "max", "min", "mul", "ne", "neg", "not", "or", "pad", "reduce_max",
+        "reduce_sum", "reshape", "rev", "rsqrt", "select_n", "shift_left", "shift_right_logical",
+        "slice", "sqrt", "squeeze", "sub", "tanh", "transpose", "xor",
+    }  # fmt: skip
 
     def make_surroundings():
         """Those that are shared, but for a program within another, and for other threads."""
         alone = threading.current_thread() is threading.main_thread()
-        if alone and ir.Context.current is None:
-            return make_shared(next(number) // 500)
-        return make_own()
+        if not alone or ir.Context.current is not None:
+            return make_own()
+        if next(number) % 500 == 0:
+            shared.operations.clear()
+            shared.surroundings = make_own()
+        return shared.surroundings
 
-    mlir.make_ir_context = make_surroundings
+    def translate_once(program, operation, key, *arguments, **settings):
+        """What an operation is, which another program in the same surroundings may have said."""
+        plain = program.context is shared.surroundings and operation.primitive.name in PLAIN
+        # Sizes that are left open are arguments of every operation.
+        plain = plain and not program.shape_poly_state.dim_vars
+        if plain and key in shared.operations:
+            return shared.operations[key]
+        entry = translate(program, operation, key, *arguments, **settings)
+        if plain and not entry.const_args:
+            shared.operations[key] = entry
+        return entry
+
+    mlir.make_ir_context, mlir._cached_lowering_miss = make_surroundings, translate_once
 
 # The cheapest filter of silent broadcasting and widening.
 jax.config.update("jax_numpy_dtype_promotion", "strict")
@@ -118,6 +143,15 @@ LONGEST = (
 def pytest_collection_finish():
     """What has been imported stays: the search for objects to give back passes it over."""
     gc.freeze()
+
+
+def pytest_sessionfinish(session):
+    """A worker that has reported all leaves its programs to the system, and does not unload them.
+
+    At the end of a process JAX gives them back one by one, which takes seconds.
+    """
+    if hasattr(session.config, "workerinput"):
+        atexit.register(os._exit, 0)
 
 
 def pytest_collection_modifyitems(items):

@@ -1,9 +1,11 @@
 """What `tests/test_devices.py` asserts, found out in a process with four devices.
 
-`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/results.npz`. With `other`
-behind it, it looks at what takes longer.
+`python -m tests.devices_script FOLDER` writes what it finds to `FOLDER/results.npz`, and the
+programs that it ran to `FOLDER/programs.json`. With `other` behind it, it looks at what takes
+longer.
 """
 
+import json
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +17,7 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh
 
 import scalemix as sx
+import tests.conftest  # noqa: F401 (strict promotion, and programs that are translated quickly)
 from scalemix._mesh import check_mesh, over_members
 from scalemix.inference.layout import Layout
 
@@ -89,13 +92,13 @@ def predict(posterior, mesh):
 
 
 def read_sets():
-    """What each of five members reads of three data sets, each device having its own."""
+    """What each of five members reads of three data sets, each device having its own, and how."""
     sets, which = np.arange(12.0).reshape(3, 4), np.array([0, 2, 2, 2, 1])
     layout = Layout.over(check_mesh(None), len(which))
-    read = over_members(lambda sets, which: sets[which], layout.mesh, [0, 0], 0)
+    read = jax.jit(over_members(lambda sets, which: sets[which], layout.mesh, [0, 0], 0))
     placed = layout.place_sets(sets, which)
     held = np.asarray(placed[0])[:, 0] // 4
-    return {"read": layout.cut(jax.jit(read)(*placed)), "given": sets[which], "held": held}
+    return {"read": layout.cut(read(*placed)), "given": sets[which], "held": held}, read
 
 
 def interrupted(folder: Path):
@@ -209,7 +212,9 @@ def main(folder: Path, *, other: bool) -> None:
         names = "1", "4", "2x2"
         save(folder, {f"other {name}": other_fits(meshes()[name], folder) for name in names})
         return
-    results = {"sets": read_sets()}
+    # A program lives as long as its function.
+    sets, _read = read_sets()
+    results = {"sets": sets}
     for name, mesh in meshes().items():
         posteriors, results[f"train {name}"] = train(mesh)
         if name == "1":
@@ -220,6 +225,10 @@ def main(folder: Path, *, other: bool) -> None:
     for name in ("1", "4"):
         results[f"sample {name}"] = sample(meshes()[name])
     save(folder, results)
+    # XLA can dump them, but with so much else that the process would take twice as long.
+    programs = [one.hlo_modules()[0] for one in jax.devices()[0].client.live_executables()]
+    texts = [(program.name, program.to_string()) for program in programs]
+    (folder / "programs.json").write_text(json.dumps(texts))
 
 
 def save(folder: Path, results: dict) -> None:

@@ -1,5 +1,6 @@
 """Fits, chains and predictions on several devices, which a process of their own has."""
 
+import json
 import os
 import re
 import subprocess
@@ -24,12 +25,9 @@ ALONG_MEMBERS = (2, 3)
 
 def run(folder: Path, *arguments: str) -> None:
     """Let a process with four devices leave there what it finds, and the programs that it runs."""
-    dump = f"--xla_dump_to={folder} --xla_dump_hlo_as_text --xla_dump_hlo_module_re=jit_"
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {dump}"
-    env = os.environ | {"XLA_FLAGS": flags, "JAX_NUM_CPU_DEVICES": "4"}
     subprocess.run(
-        [sys.executable, "-m", "tests.devices_script", folder, *arguments], env=env, check=True,
-        cwd=Path(__file__).parent.parent,
+        [sys.executable, "-m", "tests.devices_script", folder, *arguments], check=True,
+        env=os.environ | {"JAX_NUM_CPU_DEVICES": "4"}, cwd=Path(__file__).parent.parent,
     )  # fmt: skip
 
 
@@ -59,10 +57,9 @@ def read(folder: Path) -> dict[str, dict[str, np.ndarray]]:
 def programs(folder) -> list[tuple[str, int, str]]:
     """Name, number of devices and text of each program."""
     texts = []
-    for path in folder.glob("*after_optimizations.txt"):
-        text = path.read_text()
+    for name, text in json.loads((folder / "programs.json").read_text()):
         devices = re.search(r"num_partitions=(\d+)", text)
-        texts.append((path.name.split(".")[1], int(devices[1]) if devices else 1, text))
+        texts.append((name, int(devices[1]) if devices else 1, text))
     return texts
 
 
