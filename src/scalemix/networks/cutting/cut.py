@@ -49,6 +49,7 @@ class Cutter:
     call: Call
     trace: Trace
     flows: list[Flows]
+    drop_inputs: bool
 
     def __init__(
         self,
