@@ -20,19 +20,21 @@ test: $(STAMP)
 test-all: $(STAMP)
 	XLA_FLAGS= $(BIN)/python -m pytest $(WORKERS) -m ""
 
-check: $(STAMP)
+check: .venv/.check
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 	$(BIN)/pyright
 	$(BIN)/python -m tests.check_types
 
-format: $(STAMP)
+format: .venv/.check
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# Any warning fails. The variable silences an announcement of the theme's.
-docs: $(STAMP)
+# All that README, pages and docstrings show is run. Any warning fails. The variable silences an
+# announcement of the theme's.
+docs: .venv/.docs
+	$(BIN)/python -m pytest $(WORKERS) -m "docs and not slow"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --site-dir out/docs
 
 benchmark-noise: $(STAMP)
@@ -92,8 +94,12 @@ $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	@# Older ones do not know dependency groups.
 	$(INSTALL) 'pip>=25.1'
-	$(INSTALL) --editable '.[all]' --group dev --group docs
-	@touch $(STAMP)
+	$(INSTALL) --editable '.[all]' --group test
+	@touch $@
+
+.venv/.check .venv/.docs: .venv/.%: $(STAMP)
+	$(INSTALL) --group $*
+	@touch $@
 
 clean:
 	rm -rf .venv .venv-peer .venv-mapie .pytest_cache .ruff_cache .hypothesis dist build out

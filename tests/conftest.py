@@ -121,9 +121,10 @@ def forget_programs():
 # so that one of them at the end would keep one worker busy while the other has nothing left to do.
 LONGEST = (
     "test_docs.py",
-    "sklearn/test_estimators.py",
     "test_examples.py",
+    "sklearn/test_estimators.py",
     "reproduce/test_reproduce.py",
+    "test_devices.py",
     "cli/test_commands.py",
     "mixtures/test_contract.py",
     "inference/training/test_em.py",

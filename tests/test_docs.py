@@ -20,6 +20,8 @@ from tests.pages import (
     split_output,
 )
 
+pytestmark = pytest.mark.docs
+
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = {str(page.relative_to(DOCS)): read_blocks(page) for page in sorted(DOCS.rglob("*.md"))}
 

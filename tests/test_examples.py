@@ -20,6 +20,8 @@ import scalemix as sx
 from scalemix.posterior import streaming
 from tests.pages import as_a_reader
 
+pytestmark = pytest.mark.docs
+
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 # Programs, not libraries: the documentation shows how they are called.
 PROGRAMS = ("scalemix.cli", "scalemix.reproduce")

@@ -7,6 +7,8 @@ import pytest
 
 from tests.pages import read_blocks, run_as_a_reader
 
+pytestmark = pytest.mark.docs
+
 README = Path(__file__).parent.parent / "README.md"
 BLOCKS = [block.code for block in read_blocks(README)]
 
