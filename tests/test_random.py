@@ -148,8 +148,10 @@ def test_normals_do_not_depend_on_what_runs_beside_them():
 
 
 @pytest.mark.parametrize("key", [KEY, jax.random.key(1)], ids=["ours", "JAX's"])
-@pytest.mark.parametrize("shape", [(), (3, 5), (0, 2)])
+@pytest.mark.parametrize("shape", [(), (3, 5), (0, 2), (4, 2)])
 def test_numbers_below_a_threshold_are_those_of_jax(key, shape):
     threshold = jnp.uint32(2**31)
+    if shape == (4, 2):
+        threshold = jnp.broadcast_to(jnp.array([2**30, 2**31], jnp.uint32), shape)
     drawn = are_below(threshold, key, shape)
     np.testing.assert_array_equal(drawn, jax.random.bits(key, shape, jnp.uint32) < threshold)

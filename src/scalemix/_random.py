@@ -135,8 +135,8 @@ _COSINE = (0.99999995, -1.2336982, 0.25365071, -0.020810571, 0.00085816254)
 
 
 def are_below(threshold: Array, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-    """`jax.random.bits(key, shape) < threshold`, each computed once by the cheap generator."""
-    if key.dtype != _HASH_KEY:
+    """`jax.random.bits(key, shape) < threshold`, computed once where many share a threshold."""
+    if key.dtype != _HASH_KEY or jnp.ndim(threshold):
         return jax.random.bits(key, shape, jnp.uint32) < threshold
     size = math.prod(shape)
     words = jax.random.key_data(key)

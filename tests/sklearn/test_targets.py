@@ -10,6 +10,7 @@ import pytest
 import scalemix as sx
 from scalemix.posterior import streaming
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
+from scalemix.sklearn.targets import check_numbers
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -200,6 +201,11 @@ FEW = QUICK | {"max_steps": 5, "bins": None}
 def test_text_is_for_the_classifier(y, says):
     with pytest.raises(ValueError, match=says):
         ScaleMixRegressor(**FEW).fit(X, y)
+
+
+def test_times_that_are_all_one_are_times():
+    with pytest.warns(sx.InputWarning, match="y is 1 in every row"):
+        check_numbers("time", np.stack([RATE, np.ones(60)], axis=1), None)
 
 
 def test_whether_times_were_observed_is_no_target():

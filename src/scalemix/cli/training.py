@@ -188,7 +188,9 @@ def _warnings_as_notes(terminal: Terminal) -> Iterator[None]:
         line = " ".join(str(warning.message).split())
         if issubclass(warning.category, UselessFitWarning):
             # Those of it that there are here.
-            line += " The options are --steps, --temperature and --learning-rate."
+            line += (
+                " The options are --steps, --learning-rate and, for --inference em, --temperature."
+            )
         terminal.note(line)
 
 

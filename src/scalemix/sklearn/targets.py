@@ -118,7 +118,8 @@ def check_numbers(kind: str, y: np.ndarray, weight: Any) -> None:
     if kind == "real" or kind not in NUMBERS:
         # What is no kind is refused later, together with all settings.
         return
-    if kind == "time" and y.ndim > 1 and np.any(np.all(np.isin(counted, (0, 1)), axis=0)):
+    zeros_and_ones = np.all(np.isin(counted, (0, 1)), axis=0) & np.any(counted == 0, axis=0)
+    if kind == "time" and y.ndim > 1 and np.any(zeros_and_ones):
         raise ValueError(
             "y has a column of zeros and ones, which are no times. If it says whether times were "
             "observed to the end, one target holds both: sx.likelihoods.censored_times(times, "

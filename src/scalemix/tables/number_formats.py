@@ -177,8 +177,9 @@ def _settle_units(
                 raise InputError(
                     f"{path}, {places[row]}, column {name!r}: {cells[row]!r:.40} is in {unit}, and "
                     f"other rows such as {one.example[0]!r} are not. Write them in one unit. "
-                    f"--missing {cells[row]!r:.40} makes it a gap, and `scalemix fit` does without "
-                    f"the column with --ignore {name}."
+                    f"--missing {cells[row]!r:.40} makes it a gap. `scalemix fit` takes all as "
+                    f"words with --categorical {name}, and does without the column with --ignore "
+                    f"{name}."
                 )
             with_units[name] = one
             remarks += _on_bare(path, name, one, cells, places)

@@ -1,6 +1,7 @@
 """Networks that scalemix does not know: the file has the arrays, the caller the code."""
 
 import warnings
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ import pytest
 import scalemix as sx
 from scalemix.networks import MLP
 from scalemix.posterior import storage
+from scalemix.posterior.storage.skeletons import check_settings, settings_of
 from tests.posterior.storage import cases
 from tests.posterior.storage.cases import KEY, X, assert_same, noisy
 
@@ -156,6 +158,20 @@ def test_a_network_with_the_same_arrays_and_other_settings_is_refused(saved, oth
     sx.load(tmp_path / "one", network=saved())
     with pytest.raises(ValueError, match=says):
         sx.load(tmp_path / "one", network=other())
+
+
+class Valued(eqx.Module):
+    value: Any
+
+
+def test_one_number_is_written_in_one_way():
+    one = settings_of(Valued(1.0))
+    for same in (1, 1.0, np.float64(1.0), np.float32(1.0)):
+        check_settings(Valued(same), one)
+        check_settings(Valued(1.0), settings_of(Valued(same)))
+    for other in (1.5, np.float32(2.0), "1.0"):
+        with pytest.raises(ValueError, match=r"'value' is 1\.0 in the file"):
+            check_settings(Valued(other), one)
 
 
 class Mixed(eqx.Module):

@@ -154,6 +154,9 @@ def settings_of(network: PyTree) -> dict[str, str]:
         elif isinstance(node, dict):
             for key, each in node.items():
                 visit(each, f"{name}.{key}")
+        elif isinstance(node, np.generic):
+            # One number is written in one way, be it NumPy's or Python's.
+            settings[name[1:]] = repr(node.item())
         elif isinstance(node, bool | int | float | str):
             settings[name[1:]] = repr(node)
         elif callable(node) and getattr(node, "__name__", "<lambda>") != "<lambda>":
@@ -167,10 +170,18 @@ def check_settings(network: PyTree, settings: dict[str, Any]) -> None:
     """Raise `ValueError` if the network differs in a setting that both it and the file have."""
     for name, value in settings_of(network).items():
         theirs = settings.get(name, value)
-        if theirs != value:
+        if theirs != value and not _same_number(theirs, value):
             raise ValueError(
                 f"{name!r} is {str(theirs)[:60]} in the file and {value} in the network. {ADVICE}"
             )
+
+
+def _same_number(one: Any, other: str) -> bool:
+    """Whether two texts are one number, such as 1 and 1.0."""
+    try:
+        return float(one) == float(other)
+    except (TypeError, ValueError):
+        return False
 
 
 def _by_name(network: PyTree, wanted: Callable[[Any], bool]) -> dict[str, Any]:
