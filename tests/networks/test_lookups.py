@@ -74,3 +74,28 @@ def test_one_of_several_inputs_is_looked_up():
     )
     with pytest.raises(ValueError, match=r"x\['word'\] is 5 at row 1, .* tokens 0 to 4"):
         check_inputs({"table": np.ones((2, 3)), "word": np.array([4, 5])}, model)
+
+
+class Placed(eqx.Module):
+    """Words with learned positions, and attention, whose dropout has the rate zero."""
+
+    words: eqx.nn.Embedding
+    positions: jax.Array
+    mixer: eqx.nn.MultiheadAttention
+
+    def __init__(self):
+        self.words = eqx.nn.Embedding(5, 2, key=jax.random.key(0))
+        self.positions = jnp.zeros((4, 2))
+        self.mixer = eqx.nn.MultiheadAttention(1, 2, key=jax.random.key(1))
+
+    def __call__(self, x):
+        h = jax.vmap(self.words)(x) + self.positions
+        return self.mixer(h, h, h).sum()
+
+
+def test_a_sequence_of_another_length_is_refused_for_its_length():
+    model = sx.Model(Placed(), sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian())
+    with pytest.raises(ValueError, match=r"It says: add got incompatible shapes.*\(3, 2\), \(4, 2"):
+        check_inputs(np.zeros((6, 3), np.int32), model)
+    with pytest.raises(ValueError, match="It says: Indexer must have integer"):
+        check_inputs(np.zeros((6, 4)), model)

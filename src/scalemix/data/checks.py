@@ -35,10 +35,15 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
     # Whole numbers are measurements, unless the network takes nothing else (an embedding).
     problem = reader.refusal(row_like(x, reader.dtype))
     if problem is not None:
-        if x.dtype.kind in "iu" and reader.refusal(row_like(x)) is None:
-            check_counted("x", x)
-            _check_lookups(x, reader)
-            return x
+        if x.dtype.kind in "iu":
+            counted = reader.refusal(row_like(x))
+            if counted is None:
+                check_counted("x", x)
+                _check_lookups(x, reader)
+                return x
+            if "integer" in problem:
+                # JAX asks for whole numbers, which these are: what else is wrong is what counts.
+                problem = counted
         raise ValueError(
             f"The network does not take an example of shape {x.shape[1:]}, a row of x, which has "
             f"the shape {x.shape}. {problem}"

@@ -369,7 +369,8 @@ def _parameters(network: PyTree) -> list[inspect.Parameter]:
 
 
 def _is_noisy(node: Any) -> bool:
-    return isinstance(node, eqx.nn.Dropout) and not node.inference
+    # Attention has a dropout, whose rate is zero unless it is told: such a one wants no key.
+    return isinstance(node, eqx.nn.Dropout) and not node.inference and node.p != 0
 
 
 def _is_called(node: Any) -> bool:
