@@ -266,7 +266,8 @@ def _find_task(cells: Cells) -> tuple[Task, str]:
     counted = values in (labels, {label + 1 for label in labels})
     # Labels repeat; measurements that happen to be whole numbers need not.
     if counted and few and len(values) > 1:
-        return "classification", "few whole numbers; --task regression for the other"
+        how = "--task regression for numbers, or --target-kind count for counts"
+        return "classification", f"few whole numbers; {how}"
     return "regression", "numbers"
 
 
