@@ -18,7 +18,11 @@ def lines_with(line: int, text: str) -> str:
 
 BAD_TABLES = {
     "no such column": (GOOD, ["-t", "price"], ["no column 'price'", "'a', 'b', 'y'"]),
-    "text in a numeric column": (lines_with(5, "3,oops,1.5"), [], ["line 5", "'b'", "'oops'"]),
+    "text in a numeric column": (
+        lines_with(5, "3,oops,1.5"),
+        [],
+        ["line 5", "'b'", "'oops'", "--missing oops; for"],
+    ),
     "text in the target": (lines_with(7, "5,4,cheap"), [], ["line 7", "'y'", "'cheap'"]),
     "empty file": ("", [], ["empty"]),
     "byte-order mark only": ("\ufeff", [], ["empty"]),

@@ -125,6 +125,12 @@ def test_a_threshold_without_a_percent_sign_may_be_no_share():
     assert on_bare_thresholds(said[:2], fitted) is None
 
 
+def test_a_threshold_of_shares_in_percent_is_a_part_of_one():
+    target = Target(("y", "z"), None, "numbers", kind="share", units=("%", ""))
+    fitted: Any = SimpleNamespace(columns=SimpleNamespace(target=target), text=TextFormat())
+    assert read_thresholds(["y=50%", "z=0.2"], fitted, None) == {"y": (0.5,), "z": (0.2,)}
+
+
 def test_a_threshold_that_may_be_two_numbers_is_refused():
     target = Target(("y",), None, "numbers")
     fitted: Any = SimpleNamespace(columns=SimpleNamespace(target=target), text=TextFormat())

@@ -35,7 +35,8 @@ def test_intervals_are_those_of_rows_that_the_fit_left_out():
     with pytest.raises(ValueError, match=r"Pruning dropped the calibration.*calibrate\(X, y\)"):
         fitted.predict_interval(X, interval="conformal")
     fitted.calibrate(NEW, NEW[:, 0]).predict_interval(X, interval="conformal")
-    never = clone(fitted).set_params(calibration=None).fit(X, Y)
+    # Zero is none, as on the command line.
+    never = clone(fitted).set_params(calibration=0.0).fit(X, Y)
     never.prune()
     with pytest.raises(ValueError, match=r"Nothing is calibrated: fit with calibration=0.2"):
         never.predict_interval(X, interval="conformal")
@@ -44,7 +45,7 @@ def test_intervals_are_those_of_rows_that_the_fit_left_out():
         never.predict_interval(X, interval="conformal")
     with pytest.raises(ValueError, match="interval must be 'posterior' or 'conformal'"):
         fitted.predict_interval(X, interval="bayes")
-    for share in (1.0, 1e-9, "some"):
+    for share in (1.0, -0.1, False, 1e-9, "some"):
         with pytest.raises(ValueError, match="calibration"):
             clone(fitted).set_params(calibration=share).fit(X, Y)
 

@@ -91,6 +91,27 @@ def test_a_date_in_the_other_order_is_named():
         columns.read(table_of(["08/17/2024"]))
 
 
+@pytest.mark.parametrize("learn", [learn_at_once, learn_in_parts])
+@pytest.mark.parametrize("cell", ["32.13.2021", "not sold"])
+def test_a_few_cells_that_are_no_dates_are_a_mistake_and_many_are_words(cell, learn):
+    cells = [date.strftime("%d.%m.%Y") for date in DATES]
+    cells[12] = cells[20] = cell
+    with pytest.raises(InputError, match=f"line 14, column 'sold': '{cell}' is not a date") as told:
+        learn(table_of(cells))
+    mark = f"'{cell}'" if " " in cell else cell
+    for way in (f"--missing {mark};", "--categorical sold;", "--ignore sold does"):
+        assert way in told.value.with_options()
+    # Seven of 30 are more than a fifth.
+    words = table_of([cell] * 7 + [DATES[i % 3].strftime("%d.%m.%Y") for i in range(23)])
+    assert learn(words).inputs[0].kind == "categorical"
+
+
+def test_a_cell_that_contradicts_the_others_is_named_before_an_order_is_asked_for():
+    cells = [*["03/04/2024"] * 28, "17/04/2024", "04/17/2024"]
+    with pytest.raises(InputError, match="line 31, column 'sold': '04/17/2024' is not a date"):
+        learn_at_once(table_of(cells))
+
+
 def test_what_is_no_date_stays_a_word():
     for cell in (
         "32.01.2024",

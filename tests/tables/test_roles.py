@@ -82,6 +82,12 @@ def test_labels_that_are_mostly_numbers_are_classes_and_said_to_be():
     assert asked.target.classes == ("1.5", "x")
 
 
+def test_what_may_be_counts_is_said_where_it_is_taken_for_classes():
+    learned = learn_columns(table(a=Y, y=[*"012345" * 10]), "y").target
+    assert learned.task == "classification"
+    assert "--task regression for numbers, or --target-kind count for counts" in learned.describe()
+
+
 @pytest.mark.parametrize("cells", [["0.5", "1.5"], ["0.5", "1"] * 30, [1.5, 2.25, 1.5, 2.25]])
 def test_numbers_with_decimals_are_no_classes_unless_asked_for(cells):
     given = table(a=Y[: len(cells)], y=cells)

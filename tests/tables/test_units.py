@@ -1,5 +1,6 @@
 """Numbers with a sign of their unit."""
 
+import dataclasses
 import io
 
 import numpy as np
@@ -41,6 +42,22 @@ def test_the_sign_goes_and_the_number_stays(table):
     again = Columns.from_json(columns.to_json())
     assert again == columns
     assert again.units == {"rate": "%", "price": "$", "y": "€"}
+
+
+def test_shares_in_percent_are_read_as_parts_of_one(tmp_path):
+    shares = ["78,4 %", "50 %", "0,5 %", "99 %", "12 %", "7 %"]
+    table = read_table(write(tmp_path / "s.csv", RATES, PRICES, shares))
+    learned = learn_columns(table, "y")
+    assert learned.target.encode(table).tolist() == [78.4, 50, 0.5, 99, 12, 7]
+    target = dataclasses.replace(learned.target, kind="share")
+    columns = Columns.from_json(dataclasses.replace(learned, target=target).to_json())
+    assert columns.target.encode(table).tolist() == [0.784, 0.5, 0.005, 0.99, 0.12, 0.07]
+    says = "'y': 50% is read as 0.5, and predictions are shares of one, too"
+    assert says in columns.describe()
+    assert says not in learned.describe()
+    full = read_table(write(tmp_path / "f.csv", RATES, PRICES, ["100 %", *shares[1:]]))
+    with pytest.raises(InputError, match="line 2, column 'y': '100 %' is not a number strictly"):
+        columns.target.encode(full)
 
 
 def later(tmp_path, table, rates):

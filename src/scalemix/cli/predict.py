@@ -121,6 +121,8 @@ def predict(
             raise InputError(f"{output}: predictions are written as .csv or .parquet.")
     fitted = read_model(model)
     asked.check(fitted)
+    for line in fitted.columns.target.on_parts():
+        terminal.note(line)
     if (taken := on_bare_thresholds(asked.above, fitted)) is not None:
         terminal.note(taken)
     if conformal:

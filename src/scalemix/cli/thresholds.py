@@ -28,7 +28,7 @@ def read_thresholds(said: Sequence[str], fitted: TableModel, decimal: str | None
         value = _read(number, of, fitted, decimal)
         for name in of:
             _refuse_share(number, value, name, _units(fitted)[name])
-            thresholds[name][value] = None
+            thresholds[name][value / fitted.columns.target.parts_of_one(name)] = None
     return {name: tuple(values) for name, values in thresholds.items()}
 
 

@@ -240,10 +240,11 @@ def rows_apart(
     Rows without a weight are no rows. The others count once each, whatever their weight.
     """
     rows = np.arange(num_rows) if weight is None else np.flatnonzero(weight)
-    if share is None:
+    # On the command line zero is how to say none. `False` is no number.
+    if share is None or (is_number(share) and share == 0):
         return np.arange(num_rows), rows[:0]
     if not (is_number(share) and 0 < share < 1):
-        raise ValueError(f"calibration must be a share of the rows in (0, 1), got {share!r}.")
+        raise ValueError(f"calibration must be a share of the rows in [0, 1), got {share!r}.")
     num = min(round(share * len(rows)), MOST_CALIBRATING)
     if not 0 < num < len(rows):
         raise ValueError(

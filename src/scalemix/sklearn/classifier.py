@@ -94,7 +94,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         leave them out with a warning that has their number.
     calibration : float, optional
         The share of the rows, up to 10,000 of them, that the fit leaves out to calibrate conformal
-        intervals or sets of classes. By default none, and `calibrate` takes rows of one's own.
+        intervals or sets of classes. By default none, as with 0, and `calibrate` takes rows of
+        one's own.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False

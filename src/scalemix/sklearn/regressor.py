@@ -100,7 +100,8 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         leave them out with a warning that has their number.
     calibration : float, optional
         The share of the rows, up to 10,000 of them, that the fit leaves out to calibrate conformal
-        intervals or sets of classes. By default none, and `calibrate` takes rows of one's own.
+        intervals or sets of classes. By default none, as with 0, and `calibrate` takes rows of
+        one's own.
     random_state : int, RandomState instance or None, default=None
         The source of all randomness. One fitted estimator always predicts the same.
     verbose : bool, default=False
@@ -213,7 +214,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         refuse_text(y)
         X, y = self._check(X, y, numeric=True, several=True)
         check_numbers(self.target, y, sample_weight)
-        if self.target == "time" and self.calibration is not None:
+        if self.target == "time" and self.calibration:
             # Now, and not after the fit.
             refuse_unobserved(y)
         self._fit(X, y, sample_weight, None)

@@ -284,7 +284,8 @@ class Columns(InputColumns):
 
     def describe(self) -> list[str]:
         """What becomes of the columns, a line for each kind."""
-        return [f"target: {self.target.describe()}", *super().describe()]
+        target = self.target
+        return [f"target: {target.describe()}", *target.on_parts(), *super().describe()]
 
     def to_json(self) -> dict[str, Any]:
         """The same as dicts and lists, for a model's file."""

@@ -1,20 +1,22 @@
 """What columns hold, learned from rows that come a few at a time, or all at once."""
 
+import shlex
 from collections import Counter
-from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
 from scalemix.data.scaling import Moments
 from scalemix.tables.arrow_cells import ArrowCells
-from scalemix.tables.cells import LARGEST, Cells, distinct_of, reader, why_no_number, word
+from scalemix.tables.cells import LARGEST, Cells, distinct_of, reader, text, why_no_number, word
 from scalemix.tables.dates import FIRST, DateOrder, days
 from scalemix.tables.table import Cell, InputError, Remedy, Table
 from scalemix.tables.written_numbers import MOSTLY
 
 # So many different words of a column are counted. Beyond, rare ones are given up for frequent ones.
 MOST_WORDS = 2**17
+# A longer cell is a text, and no mark of a gap.
+LONGEST_MARK = 36
 
 Kind = Literal["words", "dates", "numbers"]
 
@@ -30,7 +32,7 @@ class NumberFacts:
         self.high: float = -np.inf
         """The ends of those of training rows."""
         self.moments: Moments = Moments()
-        self.refusal: Callable[[Remedy], InputError] | None = None
+        self.refusal: InputError | None = None
         """What is wrong with the first cell that is none, if there is one."""
 
     def add(self, values: np.ndarray, train: np.ndarray) -> None:
@@ -158,9 +160,14 @@ class ColumnFacts:
         num = self.num_present
         if self.as_words or not num:
             return "words"
-        if any(facts.num == num for facts in self.as_dates.values()):
+        # As with numbers, other text among them is a mistake, and will be named.
+        if self._most_dates() >= max(MOSTLY * num, 1):
             return "dates"
         return "numbers" if self.as_numbers.num >= max(MOSTLY * num, 1) else "words"
+
+    def _most_dates(self) -> int:
+        """How many cells are dates in the order in which most are."""
+        return max(facts.num for facts in self.as_dates.values())
 
     def values(self, dates: DateOrder | None) -> NumberFacts:
         """What is known of the numbers, or of the dates that are written in this order."""
@@ -168,7 +175,8 @@ class ColumnFacts:
 
     def date_order(self, said: DateOrder | None) -> DateOrder | None:
         """The order of dates; where the cells do not tell, the one that was `said`, if any was."""
-        fits: list[DateOrder] = [o for o, of in self.as_dates.items() if of.num == self.num_present]
+        most = self._most_dates()
+        fits: list[DateOrder] = [order for order, of in self.as_dates.items() if of.num == most]
         # All of them fit dates whose year comes first.
         return fits[0] if "ymd" in fits or len(fits) == 1 else said
 
@@ -185,5 +193,16 @@ def differs(cell: str) -> bool:
 
 def _refusal(
     table: Table, row: int, name: str, cell: Cell, *, dates: DateOrder | None
-) -> Callable[[Remedy], InputError]:
-    return lambda advice: table.error(row, name, why_no_number(cell, dates=dates), advice)
+) -> InputError:
+    return table.error(row, name, why_no_number(cell, dates=dates), _ways_out(name, cell))
+
+
+def _ways_out(name: str, cell: Cell) -> Remedy:
+    """What to do about a cell that is none of the numbers or dates of its column."""
+    mark = shlex.quote(text(cell)) if len(text(cell)) <= LONGEST_MARK else "TEXT"
+    return Remedy(
+        f" If it stands for a gap, say --missing {mark}; for a column of labels say --categorical "
+        f"{name}; --ignore {name} does without the column.",
+        " Make None of it where it stands for a gap, or give a column of labels a categorical "
+        "type.",
+    )

@@ -259,17 +259,15 @@ def _learn_numbers(
         order = facts.date_order(said)
         if order is None:
             by_day = facts.values("dmy")
+            # Where cells contradict each other, no order is right, and to ask for one misleads.
+            if by_day.refusal is not None:
+                raise by_day.refusal
             if not by_day.low < by_day.high:
                 return "the same in every row" if facts.num_trained else "empty"
             raise _ask_for_order(part, facts)
     of = facts.values(order)
     if of.refusal is not None:
-        raise of.refusal(
-            Remedy(
-                f" For a column of labels say --categorical {name}.",
-                " Give a column of labels a categorical type.",
-            )
-        )
+        raise of.refusal
     if not of.low < of.high:
         if not facts.num_trained:
             return "empty"

@@ -12,7 +12,7 @@ from scalemix.fitting.settings import Task
 from scalemix.tables.cells import Cells, exact, number, numbers, says_numbers, short, whole, word
 from scalemix.tables.dates import days
 from scalemix.tables.table import Cell, InputError, Remedy, Table
-from scalemix.tables.units import in_unit
+from scalemix.tables.units import PARTS_OF_ONE, in_unit
 from scalemix.tables.written_numbers import MOSTLY
 
 # Consecutive whole numbers from 0 or 1, up to so many, are taken for labels of classes.
@@ -81,6 +81,17 @@ class Target:
         named = shortened([in_unit(*one) for one in zip(self.names, units, strict=True)])
         return f"{named}, {self.task}{of} ({self.reason}){kind}"
 
+    def parts_of_one(self, name: str) -> int:
+        """What the numbers of a target are divided by: shares may be written as percentages."""
+        unit = dict(zip(self.names, self.units, strict=False)).get(name, "")
+        return PARTS_OF_ONE.get(unit, 1) if self.kind == "share" else 1
+
+    def on_parts(self) -> list[str]:
+        """What to say of shares that the table has as percentages."""
+        names = [name for name in self.names if self.parts_of_one(name) > 1]
+        said = f"{listing(names)}: 50% is read as 0.5, and predictions are shares of one, too"
+        return [said] if names else []
+
     def rows_of(self, table: Table) -> Table:
         """The rows of a table that count: all, or only those that have a target."""
         return without_missing(table, self.names)[0] if self.drop_missing else table
@@ -99,7 +110,7 @@ class Target:
         return np.stack(columns, axis=1) if self.several else columns[0]
 
     def _numbers(self, table: Table, name: str) -> np.ndarray:
-        values = numbers(table, name)
+        values = numbers(table, name) / self.parts_of_one(name)
         what, is_one = NUMBERS["positive" if self.observed else self.kind]
         for row, value in enumerate(values):
             if not is_one(value):
@@ -255,7 +266,8 @@ def _find_task(cells: Cells) -> tuple[Task, str]:
     counted = values in (labels, {label + 1 for label in labels})
     # Labels repeat; measurements that happen to be whole numbers need not.
     if counted and few and len(values) > 1:
-        return "classification", "few whole numbers; --task regression for the other"
+        how = "--task regression for numbers, or --target-kind count for counts"
+        return "classification", f"few whole numbers; {how}"
     return "regression", "numbers"
 
 
