@@ -414,6 +414,19 @@ def test_norms_keep_their_class_where_they_can():
     assert type(second) is NarrowRMSNorm
 
 
+def test_a_norm_whose_weight_is_frozen_stays_narrow():
+    """One of Equinox's own would need a multiple of it."""
+    norms = [NarrowRMSNorm(eqx.nn.RMSNorm(6), size=8) for _ in range(2)]
+    network = eqx.tree_at(lambda n: n.norms, Normal(eqx.nn.RMSNorm), tuple(norms))
+    rows = CASES["width of an RMSNorm"].rows()
+    member = Member.start(network, [np.asarray(a) != 0 for a in arrays_of(network)])
+    (frozen,) = [n for n, a in enumerate(arrays_of(network)) if a is norms[0].weight]
+    small = Shrinker([member], rows, call, fixed=[frozen]).shrink().members[0].network
+    assert [type(norm) for norm in small.norms] == [NarrowRMSNorm, eqx.nn.RMSNorm]
+    np.testing.assert_array_equal(small.norms[0].weight, norms[0].weight)
+    assert_same(network, small, rows)
+
+
 def test_members_keep_as_many_places_of_a_norm():
     case = CASES["width of a LayerNorm"]
     networks = [case.network(), case._replace(zeros=tuple(
@@ -446,6 +459,41 @@ class Placed(Normal):
         for norm, layer in zip(self.norms, self.hidden, strict=True):
             h = h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h)))
         return self.last(h.mean(0))
+
+
+class Chosen(Normal):
+    """Norms that a branch calls too, with an input of which nothing is constant."""
+
+    other: eqx.nn.Linear
+
+    def __init__(self, kind):
+        super().__init__(kind)
+        self.other = eqx.nn.Linear(3, 6, key=KEY)
+
+    def __call__(self, x):
+        h = jax.vmap(self.enter)(x)
+        for norm, layer in zip(self.norms, self.hidden, strict=True):
+            h = h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h)))
+
+        def branch(g):
+            return sum(jax.vmap(norm)(g) for norm in self.norms)
+
+        g = jax.lax.cond(x[0, 0] < 0, branch, jnp.zeros_like, jax.vmap(self.other)(x))
+        return self.last((h + g).mean(0))
+
+
+@pytest.mark.parametrize("kind", [eqx.nn.LayerNorm, eqx.nn.RMSNorm])
+def test_norms_that_a_branch_calls_keep_their_width(kind):
+    """Also if no example takes that branch, so that no output tells."""
+    case = CASES["width of a LayerNorm"]
+    unread = ((lambda n: n.last.weight, 1, (1, 4)),)
+    case = case._replace(build=lambda: Chosen(kind), zeros=case.zeros + unread)
+    network, rows = case.network(), case.rows()
+    assert rows.min() > 0
+    small = shrink(network, rows).members[0].network
+    assert [type(norm) for norm in small.norms] == [kind, kind]
+    assert small.enter.weight.shape == (6, 3)
+    assert_same(network, small, rows.at[:, 0, 0].set(-1))
 
 
 @pytest.mark.parametrize("build", [lambda: Normal(OwnNorm), Placed])

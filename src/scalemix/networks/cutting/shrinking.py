@@ -111,7 +111,7 @@ class Shrinker:
         read = cutter.read_inputs()
         members = cut.members
         if not isinstance(members[0].network, Emitted):
-            members = simplified(members, cut.keeps)
+            members = simplified(members, cut.keeps, self._fixed_leaves(members[0]))
         return Shrunk(members, cut, dict(self.dropped), read, tuple(self.notes))
 
     def _fixed_leaves(self, member: Member) -> list[int]:
