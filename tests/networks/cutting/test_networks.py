@@ -321,6 +321,42 @@ def test_members_have_one_factor():
         assert_same(network, member.network, rows)
 
 
+class SharedQueries(eqx.Module):
+    """Two layers of attention with one projection of queries, which is kept the other way round."""
+
+    layers: eqx.nn.Shared
+
+    def __init__(self):
+        keys = jax.random.split(KEY, 2)
+        layers = tuple(eqx.nn.MultiheadAttention(2, 4, key=key) for key in keys)
+        turned = layers[0].query_proj.weight.T
+        self.layers = eqx.nn.Shared(
+            (turned, *layers),
+            lambda tree: (tree[1].query_proj.weight, tree[2].query_proj.weight),
+            lambda tree: (tree[0].T, tree[0].T),
+        )
+
+    def __call__(self, x):
+        _, first, second = self.layers()
+        h = x + first(x, x, x)
+        return h + second(h, h, h)
+
+
+def test_heads_of_a_shared_projection_go():
+    network = SharedQueries()
+    # Nothing reads the first head of either layer.
+    network = eqx.tree_at(
+        lambda n: [layer.output_proj.weight for layer in n.layers.pytree[1:]],
+        network,
+        replace_fn=lambda weight: weight.at[:, :2].set(0.0),
+    )
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)), jnp.float32)
+    small = shrink(network, rows).members[0].network
+    assert [layer.num_heads for layer in small.layers()[1:]] == [1, 1]
+    assert small.layers.pytree[0].shape == (4, 2)
+    assert_same(network, small, rows)
+
+
 class Turned(eqx.Module):
     """Attention whose places within heads are turned by their position, in pairs."""
 
