@@ -394,6 +394,24 @@ def test_places_of_heads_stay_where_their_number_means_something():
     assert_same(network, member.network, rows)
 
 
+class TurnedInBranch(Turned):
+    """Attention whose places are turned for some examples alone."""
+
+    def __call__(self, x):
+        plain = lambda x: self.mixer(x, x, x).mean(0)  # noqa: E731
+        return jax.lax.cond(x[0, 0] < 9, plain, super().__call__, x)
+
+
+def test_places_of_heads_stay_where_a_branch_reads_them():
+    network = TurnedInBranch()
+    weight = network.mixer.query_proj.weight.at[jnp.array([0, 2, 5, 7])].set(0.0)
+    network = eqx.tree_at(lambda n: n.mixer.query_proj.weight, network, weight)
+    rows = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 8)), jnp.float32)
+    assert rows[:, 0, 0].max() < 9
+    (member,) = shrink(network, rows).members
+    assert_same(network, member.network, rows.at[:, 0, 0].set(10))
+
+
 class Padded(eqx.Module):
     """Convolutions that make of a constant another one at the ends."""
 

@@ -133,11 +133,12 @@ class Shrinker:
 
     def _ordered(self, member: Member) -> Member:
         """Places within heads where more of them can go."""
-        fixed = set(self._fixed_leaves(member))
+        # What is done in a branch with places that change, the rows need not show.
+        stay = self._constants(member).trace.leaves_in_branches.union(self._fixed_leaves(member))
         meetings = [
             meeting
             for meeting in meetings_in_heads(member)
-            if fixed.isdisjoint(line.leaf for line in meeting.lines)
+            if stay.isdisjoint(line.leaf for line in meeting.lines)
         ]
         if not meetings:
             return member
