@@ -8,29 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scalemix.networks import NarrowLayerNorm, NarrowRMSNorm
 from scalemix.networks.cutting import Member, Shrinker
 from scalemix.networks.cutting.member import arrays_of
-from tests.networks.cutting.networks import CASES, KEY, Divided, Normal
-
-
-def call(network, x):
-    return network(x)
-
-
-def shrink(network, rows, **options):
-    member = Member.start(network, [np.asarray(a) != 0 for a in arrays_of(network)])
-    return Shrinker([member], rows, call).shrink(**options)
-
-
-@eqx.filter_jit
-def run(network, rows):
-    """As one program, where each operation would be one of its own."""
-    return jax.vmap(network)(rows)
-
-
-def assert_same(network, small, rows):
-    np.testing.assert_allclose(run(small, rows), run(network, rows), rtol=1e-4, atol=1e-5)
+from tests.networks.cutting.networks import CASES, KEY
+from tests.networks.cutting.shrinking import assert_same, call, shrink
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -270,94 +251,6 @@ def test_what_nothing_reads_keeps_no_units():
     assert_same(network, small, rows)
 
 
-def off(network, *layers):
-    """The network with the first places of each of two heads zero in these layers."""
-    places = np.array([0, 3])
-    for name in layers:
-        network = eqx.tree_at(
-            lambda n, name=name: (getattr(n, name).weight, getattr(n, name).bias),
-            network,
-            replace_fn=lambda array: array.at[places].set(0.0),
-        )
-    return network
-
-
-def test_a_divisor_that_nothing_makes_up_for_stays():
-    """No multiple of a weight is a multiple of what an activation makes of it."""
-    network = off(Divided(early=True), "key")
-    bent = eqx.nn.Sequential([network.query, eqx.nn.Lambda(jnp.tanh)])
-    network = eqx.tree_at(lambda n: n.query, network, bent)
-    network = eqx.tree_at(
-        lambda n: n.last.weight, network, network.last.weight.at[:, jnp.array([2, 5])].set(0.0)
-    )
-    rows = CASES["widths of keys, divided by hand"].rows()
-    made = shrink(network, rows)
-    small = made.members[0].network
-    assert small.query[0].weight.shape == small.key.weight.shape == (6, 3)
-    # What has nothing to do with it goes.
-    assert small.value.weight.shape == (4, 3)
-    assert "in place of 1.73205, and no weight before it can make up for that" in made.notes[0]
-    assert_same(network, small, rows)
-
-
-def test_frozen_weights_make_up_for_no_divisor():
-    network = off(Divided(early=True), "key")
-    rows = CASES["widths of keys, divided by hand"].rows()
-    member = Member.start(network, [np.asarray(a) != 0 for a in arrays_of(network)])
-    # The bias of the queries.
-    made = Shrinker([member], rows, call, fixed=[1]).shrink()
-    assert made.members[0].network.query.weight.shape == (6, 3)
-    assert_same(network, made.members[0].network, rows)
-
-
-def test_members_have_one_factor():
-    networks = [off(Divided(early=True), "key"), off(Divided(early=True), "query", "key")]
-    members = [Member.start(n, [np.asarray(a) != 0 for a in arrays_of(n)]) for n in networks]
-    rows = CASES["widths of keys, divided by hand"].rows()
-    made = Shrinker(members, rows, call).shrink()
-    for network, member in zip(networks, made.members, strict=True):
-        assert member.network.query.weight.shape == (4, 3)
-        assert [o.factor == 1 for o in member.origins] == [False] * 2 + [True] * 6
-        assert_same(network, member.network, rows)
-
-
-class Turned(eqx.Module):
-    """Attention whose places within heads are turned by their position, in pairs."""
-
-    mixer: eqx.nn.MultiheadAttention
-    turn: eqx.nn.RotaryPositionalEmbedding
-
-    def __init__(self):
-        self.mixer = eqx.nn.MultiheadAttention(2, 8, key=KEY)
-        self.turn = eqx.nn.RotaryPositionalEmbedding(4)
-
-    def __call__(self, x):
-        def process(q, k, v):
-            q, k = (jax.vmap(self.turn, in_axes=1, out_axes=1)(h) for h in (q, k))
-            return q, k, v
-
-        return self.mixer(x, x, x, process_heads=process).mean(0)
-
-
-def test_places_of_heads_stay_where_their_number_means_something():
-    network = Turned()
-    network = eqx.tree_at(
-        lambda n: (n.mixer.query_proj.weight, n.mixer.value_proj.weight),
-        network,
-        (
-            network.mixer.query_proj.weight.at[jnp.array([0, 2, 5, 7])].set(0.0),
-            network.mixer.value_proj.weight.at[jnp.array([0, 5])].set(0.0),
-        ),
-    )
-    rows = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 8)), jnp.float32)
-    (member,) = shrink(network, rows).members
-    assert member.network.mixer.query_proj.weight.shape == (8, 8)
-    # Those of values have no such number.
-    assert member.network.mixer.value_proj.weight.shape == (6, 8)
-    np.testing.assert_array_equal(member.origins[0].places, np.arange(64).reshape(8, 8))
-    assert_same(network, member.network, rows)
-
-
 class Padded(eqx.Module):
     """Convolutions that make of a constant another one at the ends."""
 
@@ -381,80 +274,4 @@ def test_a_constant_is_counted_once():
     small = shrink(network, rows).members[0].network
     # One channel is kept of those that nothing reads.
     assert small.last.weight.shape == (2, 4)
-    assert_same(network, small, rows)
-
-
-def test_norms_keep_their_class_where_they_can():
-    """An RMSNorm does if what it has lost was zero, and any norm that has lost nothing."""
-
-    def norms(name, change=lambda network: network):
-        case = CASES[name]
-        network, rows = change(case.network()), case.rows()
-        small = shrink(network, rows).members[0].network
-        assert_same(network, small, rows)
-        return small.norms
-
-    def is_read(network):
-        """Constants that something reads after the norm."""
-        ones = jnp.ones((6, 2))
-        return eqx.tree_at(
-            lambda n: n.hidden[0].weight,
-            network,
-            network.hidden[0].weight.at[:, jnp.array([1, 4])].set(ones),
-        )
-
-    names = [f"width of {name}" for name in ("a LayerNorm", "an RMSNorm")]
-    assert {type(norm) for norm in norms(names[0])} == {NarrowLayerNorm}
-    assert [norm.size for norm in norms(names[0])] == [6, 6]
-    assert {type(norm) for norm in norms(names[0], is_read)} == {eqx.nn.LayerNorm}
-    first, second = norms(names[1])
-    assert type(first) is eqx.nn.RMSNorm
-    assert first.eps == pytest.approx(1e-5 * 6 / 4)
-    # By now a bias was added that is not zero.
-    assert type(second) is NarrowRMSNorm
-
-
-def test_members_keep_as_many_places_of_a_norm():
-    case = CASES["width of a LayerNorm"]
-    networks = [case.network(), case._replace(zeros=tuple(
-        (where, axis, (0,)) for where, axis, _ in case.zeros
-    )).network()]  # fmt: skip
-    members = [Member.start(n, [np.asarray(a) != 0 for a in arrays_of(n)]) for n in networks]
-    made = Shrinker(members, case.rows(), call).shrink()
-    for network, member in zip(networks, made.members, strict=True):
-        assert member.network.enter.weight.shape == (5, 3)
-        assert_same(network, member.network, case.rows())
-    # Of the first member one constant is left that the others' shape asks for.
-    assert np.sum(~np.asarray(made.members[0].network.norms[0].present)) == 1
-
-
-class OwnNorm(eqx.nn.LayerNorm):
-    """A class that may do anything."""
-
-
-class Placed(Normal):
-    """What is constant at a place of the stream is another constant at each position."""
-
-    places: jax.Array
-
-    def __init__(self):
-        super().__init__(eqx.nn.LayerNorm)
-        self.places = jnp.ones((4, 6))
-
-    def __call__(self, x):
-        h = jax.vmap(self.enter)(x) + self.places
-        for norm, layer in zip(self.norms, self.hidden, strict=True):
-            h = h + jnp.tanh(jax.vmap(layer)(jax.vmap(norm)(h)))
-        return self.last(h.mean(0))
-
-
-@pytest.mark.parametrize("build", [lambda: Normal(OwnNorm), Placed])
-def test_norms_that_cannot_be_narrow_keep_their_width(build):
-    case = CASES["width of a LayerNorm"]._replace(build=build)
-    network, rows = case.network(), case.rows()
-    made = shrink(network, rows)
-    small = made.members[0].network
-    assert small.enter.weight.shape == (6, 3)
-    assert {type(norm) for norm in small.norms} == {type(norm) for norm in network.norms}
-    assert any("reduce_sum" in note for note in made.notes)
     assert_same(network, small, rows)

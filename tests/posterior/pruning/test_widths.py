@@ -1,5 +1,7 @@
 """Widths inside of attention and of norms: posteriors that lose them predict what they did."""
 
+import functools
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,8 +10,10 @@ import pytest
 
 import scalemix as sx
 from scalemix.data.scaling import UNSCALED
+from scalemix.networks.cutting.agreement import same_numbers
 from scalemix.networks.groups import GROUPS
 from scalemix.posterior.networks import GaussianNetworks
+from scalemix.posterior.pruning import compact
 from tests.posterior.pruning import cases
 from tests.posterior.storage.cases import assert_same
 
@@ -27,13 +31,15 @@ class Mixed(eqx.Module):
     mixer: eqx.nn.MultiheadAttention
     last: eqx.nn.Linear
 
-    def __init__(self):
+    def __init__(self, use_bias=True, dtype=jnp.float32):
         self.mixer = eqx.nn.MultiheadAttention(
-            2, 4, qk_size=4, vo_size=3, use_query_bias=True, use_value_bias=True, key=KEY
-        )
-        self.last = eqx.nn.Linear(4, "scalar", key=KEY)
+            2, 4, qk_size=4, vo_size=3, use_query_bias=use_bias, use_value_bias=use_bias,
+            dtype=dtype, key=KEY,
+        )  # fmt: skip
+        self.last = eqx.nn.Linear(4, "scalar", dtype=dtype, key=KEY)
 
     def __call__(self, x):
+        x = x.astype(self.last.weight.dtype)
         return self.last(self.mixer(x, x, x).mean(0))
 
 
@@ -66,14 +72,14 @@ def gaussian(network, priors, off, seed=0):
     example = jax.ShapeDtypeStruct(X.shape[1:], X.dtype)
     model = sx.Model(network, priors, sx.likelihoods.Gaussian(0.3), example=example)
     weights = {name: np.array(weight) for name, weight in model.weights.items()}
-    deviations = {name: 0.1 * abs(weight) + np.float32(0.02) for name, weight in weights.items()}
+    deviations = {n: (0.1 * abs(w) + 0.02).astype(w.dtype) for n, w in weights.items()}
     for name, axes in off.items():
         for axis, places in axes.items():
-            np.moveaxis(weights[name], axis, 0)[list(places)] *= 1e-3
+            np.moveaxis(weights[name], axis, 0)[list(places)] *= weights[name].dtype.type(1e-3)
             np.moveaxis(deviations[name], axis, 0)[list(places)] = 1.0
     variances = {
         site.name: {
-            group: 1 + rng.random(GROUPS[group].full_shape(site)).astype(np.float32)
+            group: (1 + rng.random(GROUPS[group].full_shape(site))).astype(weights[site.name].dtype)
             for group in model.structures[site.name].groups
         }
         for site in model.sites
@@ -145,6 +151,22 @@ def test_widths_of_queries_go_with_their_factor():
     scales = {name: s.scale for name, s in small.posterior.model.structures.items()}
     assert scales.pop("mixer.query_proj") == pytest.approx(0.7 * np.sqrt(3 / 4))
     assert set(scales.values()) == {0.7}
+
+
+@pytest.mark.parametrize(("is_proof", "width"), [(False, 3), (True, 4)])
+def test_weights_of_few_digits_have_a_factor_where_rounding_allows_it(is_proof, width, monkeypatch):
+    """Where not even rounding may differ, widths without a factor go as before."""
+    off = {"mixer.query_proj": {0: (1, 5)}, "mixer.output_proj": {1: (0, 1, 2)}}
+    priors = dict.fromkeys(PROJECTIONS, BY_UNIT) | {"mixer.query_proj": BY_OUTPUT}
+    post = posterior(gaussian(Mixed(use_bias=False, dtype=jnp.bfloat16), priors, off))
+    compare = functools.partial(same_numbers, is_proof=is_proof)
+    monkeypatch.setattr(compact, "same_numbers", compare)
+    small = post.prune(X, tolerance=1e9)
+    mixer = small.network.mixer
+    # The head that nothing reads is gone in any case.
+    assert (mixer.num_heads, mixer.qk_size, mixer.vo_size) == (1, width, 3)
+    # Keys beside queries that are off have four numbers.
+    assert small.report.num_parameters == (117, 53 if width == 3 else 57)
 
 
 @pytest.mark.parametrize("num_members", [1, 2])

@@ -37,6 +37,8 @@ class Cut:
     keeps: tuple[Keep, ...]
     reasons: dict[Dimension, str]
     """Why places that are all zero stay, by array and axis, where that is someone's code."""
+    factors: dict[int, float] = dataclasses.field(default_factory=dict)
+    """What arrays were multiplied by to make up for other divisors."""
     problem: str | None = None
     """Why not everything that could go is gone."""
 
@@ -70,13 +72,14 @@ class Cutter:
             for axis in range(self.trace.ndim(self.trace.leaves[leaf]))
         ]
 
-    def cut(self, *, as_function: bool = False) -> Cut:
+    def cut(self, *, as_function: bool = False, whole_sums: bool = False) -> Cut:
         """As small as can be. What cannot be followed stays as it is.
 
         With `as_function`, networks whose classes cannot have the sizes that are left come back as
-        the operations that were traced.
+        the operations that were traced. With `whole_sums`, sums as those of attention, which may
+        have divisors of their size, keep it.
         """
-        first = self._attempt()
+        first = self._attempt(whole_sums=whole_sums)
         if first.members:
             return first
         if as_function:
@@ -121,14 +124,15 @@ class Cutter:
         small = [self._rebuild(m, k) for m, k in zip(self.members, keeps, strict=True)]
         fitted, trial = fit_whole_numbers(small[0], keeps[0], lambda n: self._try(n, keeps))
         if fitted is None:
-            return Cut((), tuple(keeps), {}, trial.problem)
+            return Cut((), tuple(keeps), {}, problem=trial.problem)
         # Members differ in their arrays alone.
         members = [
             self._moved(member, with_arrays(fitted, arrays_of(network)), keep).scaled(trial.factors)
             for member, network, keep in zip(self.members, small, keeps, strict=True)
         ]
         nonzero = self.members[0].nonzero
-        return Cut(tuple(members), tuple(keeps), reasons_to_stay(keeps[0], nonzero))
+        reasons = reasons_to_stay(keeps[0], nonzero)
+        return Cut(tuple(members), tuple(keeps), reasons, trial.factors)
 
     def _emit(self) -> Cut:
         # One program for all members.

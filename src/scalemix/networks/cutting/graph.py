@@ -126,6 +126,24 @@ class Trace:
                 known[node.outputs[0]] = node
         return known
 
+    @functools.cached_property
+    def leaves_in_branches(self) -> frozenset[int]:
+        """Which of the leaves, counted among them, go into a branch or a loop of unknown length.
+
+        Examples need not show what is done with them there.
+        """
+        made_of = {number: frozenset([leaf]) for leaf, number in enumerate(self.leaves)}
+        inside: frozenset[int] = frozenset()
+        for node in self.nodes:
+            leaves = [made_of.get(number, frozenset()) for number in node.inputs]
+            if node.name in ("cond", "while"):
+                inside = inside.union(*leaves)
+            elif node.name == "scan":
+                made_of.update(zip(node.bodies[0].inputs, leaves, strict=True))
+            elif all(n in made_of or n in self.constants for n in node.inputs):
+                made_of.update(dict.fromkeys(node.outputs, frozenset().union(*leaves)))
+        return inside
+
     def is_given(self, array: int) -> bool:
         """Whether the code alone says what its value is."""
         return array in self.constants or array in self.computed

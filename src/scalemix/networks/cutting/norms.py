@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from scalemix._jaxprs import scan_counts
 from scalemix._types import PyTree
 from scalemix.networks.cutting.constants import Constants
 from scalemix.networks.cutting.flow import any_along
@@ -103,20 +104,38 @@ def constant_places(member: Member, constants: Constants) -> dict[Path, Constant
     return some
 
 
-def _uses(trace: Trace, leaf: int) -> Iterator[tuple[Node, int]]:
-    """The operations by which a norm sums up its input: the first of each use, and its data."""
-    stands_for, casts = {trace.leaves[leaf]}, set()
+def _uses(trace: Trace, leaf: int) -> list[tuple[Node, int]]:
+    """The operations by which a norm sums up its input: the first of each use, and its data.
+
+    There are none if anything else reads which places are present, such as a choice between
+    branches: what the norm sums up there is not known.
+    """
+    uses: list[tuple[Node, int]] = []
+    stands_for, casts, summed = {trace.leaves[leaf]}, set(), set()
+    handed_on = {*trace.graph.outputs}
     for node in trace.nodes:
-        if node.name == "scan":
+        handed_on.update(number for body in node.bodies for number in body.outputs)
+        if (stands_for | casts).isdisjoint(node.inputs):
+            continue
+        if node.name == "scan" and not (stands_for & {*_carried(node)} or casts & {*node.inputs}):
             pairs = zip(node.inputs, node.bodies[0].inputs, strict=True)
             stands_for |= {inner for outer, inner in pairs if outer in stands_for}
         elif node.name == "convert_element_type" and node.inputs[0] in stands_for:
             casts.add(node.outputs[0])
-        elif node.name == "dot_general":
+        elif node.name == "dot_general" and stands_for.isdisjoint(node.inputs):
             data = [place for place, number in enumerate(node.inputs) if number not in casts]
-            if len(data) == 1:
-                casts.discard(node.inputs[1 - data[0]])
-                yield node, data[0]
+            if data and summed.isdisjoint(node.inputs):
+                summed.add(node.inputs[1 - data[0]])
+                uses.append((node, data[0]))
+        else:
+            return []
+    return uses if handed_on.isdisjoint(stands_for | casts) else []
+
+
+def _carried(node: Node) -> tuple[int, ...]:
+    """What a loop begins with, and what is something else after its first step."""
+    num_consts, num_carried = scan_counts(node.params, len(node.inputs))
+    return node.inputs[num_consts : num_consts + num_carried]
 
 
 def _seen(constants: Constants, node: Node, data: int) -> Constant:
@@ -178,8 +197,13 @@ def _marked(
     return {"present": present, "centre": centre, "spread": spread}
 
 
-def simplified(members: Sequence[Member], keeps: Sequence[Keep]) -> tuple[Member, ...]:
-    """The networks after a cut with Equinox's own norms wherever these compute the same."""
+def simplified(
+    members: Sequence[Member], keeps: Sequence[Keep], fixed: Collection[int] = ()
+) -> tuple[Member, ...]:
+    """The networks after a cut with Equinox's own norms wherever these compute the same.
+
+    Arrays that are `fixed` have the values that they had.
+    """
     network = members[0].network
     numbers = {path: leaf for leaf, path in enumerate(paths_of(network))}
     plain: dict[Path, dict[str, Any]] = {}
@@ -188,12 +212,12 @@ def simplified(members: Sequence[Member], keeps: Sequence[Keep]) -> tuple[Member
         if type(norm) in NARROW:
             continue
         left, present = norm.shape[0], numbers[(*path, jax.tree_util.GetAttrKey("present"))]
+        weight = numbers.get((*path, jax.tree_util.GetAttrKey("weight")))
         if left == norm.size and all(_is_read(keep, present) for keep in keeps):
             plain[path] = {}
-        elif norm.weight is not None and all(_gone_are_zero(m, path) for m in members):
+        elif weight not in (None, *fixed) and all(_gone_are_zero(m, path) for m in members):
             # Of fewer places the mean of the squares is larger, by size / left, and so is eps.
             plain[path] = {"eps": norm.eps * norm.size / left}
-            weight = numbers[(*path, jax.tree_util.GetAttrKey("weight"))]
             factors[weight] = math.sqrt(norm.size / left)
 
     if not plain:

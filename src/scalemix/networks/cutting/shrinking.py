@@ -89,15 +89,17 @@ class Shrinker:
         self.notes: list[str] = []
         self._known: list[tuple[Member, Constants]] = []
 
-    def shrink(self, *, drop_inputs: bool = False, as_function: bool = False) -> Shrunk:
-        """The smaller networks."""
+    def shrink(
+        self, *, drop_inputs: bool = False, as_function: bool = False, whole_sums: bool = False
+    ) -> Shrunk:
+        """The smaller networks. With `whole_sums`, no weights have to make up for divisors."""
         self._fold()
         self._drop()
         self.members = [self._ordered(member) for member in self.members]
         self._narrow()
         whole = self._fixed_leaves(self.members[0])
         cutter = Cutter(self.members, self.example, self.call, whole=whole, drop_inputs=drop_inputs)
-        cut = cutter.cut(as_function=as_function)
+        cut = cutter.cut(as_function=as_function, whole_sums=whole_sums)
         if cut.problem is not None:
             self.notes.append(f"Some parts only have a mask: {cut.problem}.")
         names = [path_name(path) for path in paths_of(self.members[0].network)]
@@ -111,7 +113,7 @@ class Shrinker:
         read = cutter.read_inputs()
         members = cut.members
         if not isinstance(members[0].network, Emitted):
-            members = simplified(members, cut.keeps)
+            members = simplified(members, cut.keeps, self._fixed_leaves(members[0]))
         return Shrunk(members, cut, dict(self.dropped), read, tuple(self.notes))
 
     def _fixed_leaves(self, member: Member) -> list[int]:
@@ -131,11 +133,12 @@ class Shrinker:
 
     def _ordered(self, member: Member) -> Member:
         """Places within heads where more of them can go."""
-        fixed = set(self._fixed_leaves(member))
+        # What is done in a branch with places that change, the rows need not show.
+        stay = self._constants(member).trace.leaves_in_branches.union(self._fixed_leaves(member))
         meetings = [
             meeting
             for meeting in meetings_in_heads(member)
-            if fixed.isdisjoint(line.leaf for line in meeting.lines)
+            if stay.isdisjoint(line.leaf for line in meeting.lines)
         ]
         if not meetings:
             return member
@@ -143,7 +146,8 @@ class Shrinker:
         # Heads may be changed on the way, as by an embedding of positions: then not all can.
         for some in (meetings, *([meeting] for meeting in meetings)):
             ordered = functools.reduce(lambda before, each: each.put_first(before), some, member)
-            if same_numbers(expected, outputs(self.call, ordered.network, self.rows)):
+            given = outputs(self.call, ordered.network, self.rows)
+            if same_numbers(expected, given, is_proof=True):
                 member = ordered
                 if some is meetings:
                     break
@@ -288,4 +292,4 @@ class Shrinker:
         except Exception:
             # A network of the user's may raise anything without its layers.
             return False
-        return same_numbers(self.call(before.network, self.example), result)
+        return same_numbers(self.call(before.network, self.example), result, is_proof=True)

@@ -5,14 +5,17 @@ that stay in place of arrays) -> new fields.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from scalemix._types import PyTree
+from scalemix.networks.cutting.graph import is_numeric
 
 SizeRule = Callable[[Any, Any, Any], dict[str, Any]]
 
@@ -23,6 +26,16 @@ class Places(tuple[np.ndarray, ...]):
     def parts(self, axis: int, num: int) -> int:
         """How many parts are left of as many equal parts of an axis."""
         return int(self[axis].reshape(num, -1).any(axis=1).sum())
+
+    def as_marks(self, dtype: Any) -> Any:
+        """An array that is one where all axes stay, and zero elsewhere."""
+        return jnp.asarray(functools.reduce(np.logical_and.outer, self, np.True_), dtype)
+
+    @classmethod
+    def of_marks(cls, marks: Any) -> "Places":
+        """The places at which such an array is not all zero."""
+        on, axes = np.asarray(marks) != 0, range(np.ndim(marks))
+        return cls(on.any(axis=tuple(o for o in axes if o != axis)) for axis in axes)
 
 
 def _unless_scalar(old: Any, size: int) -> Any:
@@ -120,7 +133,7 @@ def corrected(new: PyTree, old: PyTree, kept: PyTree) -> PyTree:
     """
     if isinstance(old, eqx.nn.Shared):
         # Sizes are those of the layers with all their weights; then what is tied goes again.
-        whole = corrected(new(), old(), kept.pytree)
+        whole = corrected(new(), old(), _shared(kept, old))
         blank = new.where(new.pytree)
         return with_fields(new, pytree=eqx.tree_at(new.where, whole, blank))
     if isinstance(old, eqx.Module):
@@ -134,6 +147,20 @@ def corrected(new: PyTree, old: PyTree, kept: PyTree) -> PyTree:
     if isinstance(old, dict):
         return {key: corrected(new[key], old[key], kept[key]) for key in old}
     return new
+
+
+def _shared(kept: eqx.nn.Shared, old: eqx.nn.Shared) -> PyTree:
+    """The places that stay in all layers, also where they are those of another array.
+
+    How that one is turned, its own code says, which works on arrays alone.
+    """
+
+    def marks(array: Any, places: Any) -> Any:
+        has_marks = isinstance(places, Places) and is_numeric(array)
+        return places.as_marks(array.dtype) if has_marks else places
+
+    marked = with_fields(kept, pytree=jax.tree.map(marks, old.pytree, kept.pytree))
+    return jax.tree.map(lambda a: Places.of_marks(a) if eqx.is_array(a) else a, marked())
 
 
 def with_fields(module: Any, **fields: Any) -> Any:

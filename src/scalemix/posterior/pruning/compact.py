@@ -64,11 +64,17 @@ def compact(
         # Arrays without a prior are all alike.
         return eqx.tree_equal(structures.get(one), structures.get(other)) is not False
 
-    shrinker = Shrinker(begun, rows, call, fixed=frozen_leaves(first), alike=alike)
-    made = shrinker.shrink(drop_inputs=drop_inputs, as_function=as_function)
-    notes = list(made.notes)
-    taken = _inputs_taken(made, rows)
-    if not _agree(begun, made.members, rows, taken):
+    def shrunk(**options: bool) -> tuple[Shrunk, bool]:
+        shrinker = Shrinker(begun, rows, call, fixed=frozen_leaves(first), alike=alike)
+        made = shrinker.shrink(drop_inputs=drop_inputs, as_function=as_function, **options)
+        return made, _agree(begun, made.members, rows, _inputs_taken(made, rows))
+
+    made, agrees = shrunk()
+    if not agrees and made.cut.factors:
+        # Weights of few digits are other ones once they are multiplied.
+        made, agrees = shrunk(whole_sums=True)
+    notes, taken = list(made.notes), _inputs_taken(made, rows)
+    if not agrees:
         notes.append("The smaller network does not compute the same, so all shapes are as before.")
         return dataclasses.replace(_untouched(members, made, rows), notes=tuple(notes))
     example = _example(first.model.example, taken if drop_inputs else None)
