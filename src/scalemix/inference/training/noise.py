@@ -274,9 +274,6 @@ class NoiseTraining(Training):
 
             outputs, states = jax.vmap(under)(scales, keys)
             state = mean_state(states, 1)
-        # Kept as they are: otherwise XLA finds the slope of the likelihood anew for every unit that
-        # the slope is multiplied by.
-        outputs = jax.lax.optimization_barrier(outputs)
         log_prob = jax.vmap(model.likelihood.log_prob)
         return jax.vmap(lambda out: log_prob(out, batch.y))(outputs), state
 
