@@ -1,11 +1,11 @@
 """One fit of one package to one fold of a table, in a process of its own.
 
-    python table_worker.py PACKAGE FOLD.npz SEED RESULT.json PROCESSOR_SECONDS
+    python table_worker.py PACKAGE TABLE.npz FOLD RESULT.json PROCESSOR_SECONDS
 
-Writes the measures, and `extra_seconds`: processor time that went into what its point predictions
-do not need. Each package is imported where it is used, and has its defaults, but bde (see
-`peers_worker.py`) and logistic regression, which may take 1,000 steps. Packages read text as they
-can:
+The fold is the seed too. Writes the measures; the processor time of the whole process, and
+`extra_seconds`, which went into what its point predictions do not need; and what it ran on. Each
+package is imported where it is used, and has its defaults, but bde (see `peers_worker.py`) and
+logistic regression, which may take 1,000 steps. Packages read text as they can:
 
 - scalemix and CatBoost: the frame as it is;
 - XGBoost, LightGBM, RealMLP and TabM: columns of the type `category`, and medians in gaps of
@@ -20,9 +20,12 @@ TabM, whose fits are slow.
 """
 
 import json
+import os
+import platform
 import resource
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -37,25 +40,35 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 MANY_ROWS = 2000
 SLOW = ("RealMLP", "TabM")
+# By package, what to look up the version of; scikit-learn for the rest.
+DISTRIBUTIONS = {
+    "XGBoost": "xgboost-cpu",
+    "LightGBM": "lightgbm",
+    "CatBoost": "catboost",
+    "NGBoost": "ngboost",
+    "RealMLP": "pytabkit",
+    "TabM": "pytabkit",
+    "bde": "sklearn-contrib-bde",
+}
 # Where a forest finds a class impossible that then occurs.
 LEAST_PROBABILITY = 1e-15
 
 
-def read(path: str) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
-    """Both parts of a fold. Text has "" for a gap in the file."""
+def read(path: str, fold: int) -> tuple[pd.DataFrame, np.ndarray, pd.DataFrame, np.ndarray]:
+    """Both parts of a fold."""
+
+    def column(name: str) -> np.ndarray:
+        values = file[f"x_{name}"]
+        if f"levels_{name}" not in file:
+            return values
+        levels = file[f"levels_{name}"].astype(object)
+        return np.where(levels == "", None, levels)[values]
+
     with np.load(path) as file:
-        columns = {name: file[f"x_{name}"] for name in file["names"].tolist()}
-        frame = pd.DataFrame(
-            {
-                name: np.where(column == "", None, column.astype(object))
-                if column.dtype.kind == "U"
-                else column
-                for name, column in columns.items()
-            }
-        )
-        train, test, y = file["train"], file["test"], file["y"]
-    first, second = (frame.iloc[rows].reset_index(drop=True) for rows in (train, test))
-    return first, y[train], second, y[test]
+        frame = pd.DataFrame({name: column(name) for name in file["names"].tolist()})
+        is_test, y = file["fold"] == fold, file["y"]
+    first, second = (frame[rows].reset_index(drop=True) for rows in (~is_test, is_test))
+    return first, y[~is_test], second, y[is_test]
 
 
 def words_of(x: pd.DataFrame) -> list[str]:
@@ -140,12 +153,12 @@ def estimator(package: str, classes: int, seed: int, words: list[str]):
             from pytabkit import RealMLP_TD_Classifier, RealMLP_TD_Regressor
 
             kind = RealMLP_TD_Classifier if classes else RealMLP_TD_Regressor
-            return kind(random_state=seed, device="cpu", n_threads=1)
+            return kind(random_state=seed, n_threads=1)
         case "TabM":
             from pytabkit import TabM_D_Classifier, TabM_D_Regressor
 
             kind = TabM_D_Classifier if classes else TabM_D_Regressor
-            return kind(random_state=seed, device="cpu", n_threads=1)
+            return kind(random_state=seed, n_threads=1)
         case "NGBoost":
             from ngboost import NGBClassifier
             from ngboost.distns import k_categorical
@@ -258,19 +271,43 @@ def classification(package: str, x, y, x_test, y_test, seed: int) -> dict[str, f
     return of_classes(model.predict_proba(inputs.transform(x_test)), y_test)
 
 
+def ran_on(package: str) -> dict[str, str]:
+    """The machine, the device and the versions that count."""
+    device, also = "cpu", []
+    if package in ("scalemix", "bde"):
+        import jax
+
+        device, also = jax.devices()[0].device_kind, ["jax"]
+    elif package in SLOW:
+        import torch
+
+        also = ["torch"]
+        if torch.cuda.is_available():
+            device = torch.cuda.get_device_name()
+    names = dict.fromkeys([DISTRIBUTIONS.get(package, "scikit-learn"), *also, "numpy"])
+    versions = [f"{name} {metadata.version(name)}" for name in names]
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "device": device,
+        "versions": ", ".join([*versions, f"Python {platform.python_version()}"]),
+    }
+
+
 def main() -> None:
     """Fit and write."""
-    package, fold, seed, file, limit = sys.argv[1:]
+    package, table, fold, file, limit = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
-    x, y, x_test, y_test = read(fold)
+    x, y, x_test, y_test = read(table, int(fold))
     start = time.perf_counter()
     if package == "scalemix":
-        result = ours(x, y, x_test, y_test, int(seed))
+        result = ours(x, y, x_test, y_test, int(fold))
     else:
         kind = classification if y.dtype.kind == "i" else regression
-        result = kind(package, x, y, x_test, y_test, int(seed))
+        result = kind(package, x, y, x_test, y_test, int(fold))
     result["wall_seconds"] = time.perf_counter() - start
-    Path(file).write_text(json.dumps({name: float(value) for name, value in result.items()}))
+    result["cpu_seconds"] = sum(os.times()[:4])
+    numbers = {name: float(value) for name, value in result.items()}
+    Path(file).write_text(json.dumps(numbers | ran_on(package)))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,14 @@
 Run with `make benchmark-tables`, which gives the others a venv of their own. Five folds of each
 table, the smallest tables first, and all tables before the next fold. Each fit has a process of its
 own (`table_worker.py` says how packages are set and what they read) and is written to
-benchmarks/results/tables.json when it ends; what is there is not fitted again, so a run may end at
-any time and go on later. Puts tables into benchmarks/README.md.
+benchmarks/results/tables.json when it ends, with the machine that it ran on; what is there is not
+fitted again, so a run may end at any time and go on later. Puts tables into benchmarks/README.md.
+
+On another machine, several fits at a time, where nothing can be downloaded:
+
+    python benchmarks/tables.py --folder FOLDER --prepare                         # here
+    python benchmarks/tables.py --folder FOLDER --results FILE --workers 8        # there
+    python benchmarks/tables.py --merge FILE                                      # here
 
 Test rows are looked at: no default may be chosen by these results.
 """
@@ -12,35 +18,26 @@ Test rows are looked at: no default may be chosen by these results.
 import argparse
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
-from common import HERE, RESULTS, machine, write_table
+from common import HERE, RESULTS, write_table
+from scipy.stats import rankdata
 from table_data import CLASSIFICATION, NUM_FOLDS, REGRESSION, TABLES, Table
-from uci_peers import mean_ranks
 
 FILE = RESULTS / "tables.json"
 OURS = "scalemix"
-# By name, what to look up the version of.
-PACKAGES = {
-    "XGBoost": "xgboost-cpu",
-    "LightGBM": "lightgbm",
-    "CatBoost": "catboost",
-    "NGBoost": "ngboost",
-    "random forest": "scikit-learn",
-    "linear": "scikit-learn",
-    "RealMLP": "pytabkit",
-    "TabM": "pytabkit",
-    "bde": "sklearn-contrib-bde",
-}
-ALL = (OURS, *PACKAGES)
+ALL = (
+    OURS, "XGBoost", "LightGBM", "CatBoost", "NGBoost", "random forest", "linear", "RealMLP",
+    "TabM", "bde",
+)  # fmt: skip
 # In each measure, whether more is better. Coverage counts by its distance from 90%.
 MEASURES = {
     "regression": {
@@ -52,8 +49,16 @@ MEASURES = {
     },
     "classification": {"accuracy": True, "log_likelihood": True, "brier": False, "seconds": False},
 }
-# Processor time counts, and threads that wait for each other on a busy machine spend it.
-ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+# Seconds are ranked over fits on this alone: those of other machines cannot be compared with them.
+TIMED_ON = {"machine": "x86_64, 2 cores", "device": "cpu"}
+# Processor time counts, and threads that wait for each other on a busy machine spend it; LightGBM
+# asks for as many as there are cores, and heeds the second alone. Fits that share a GPU take of its
+# memory what they need.
+SETTINGS = {
+    "OMP_NUM_THREADS": "1",
+    "OMP_THREAD_LIMIT": "1",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
 TASKS = {"regression": REGRESSION, "classification": CLASSIFICATION}
 LABELS = {
     "rmse": "RMSE",
@@ -66,37 +71,54 @@ LABELS = {
 }
 
 
-def write_fold(path: Path, table: Table, fold: int) -> None:
-    """A fold in a form that any version of pandas reads; gaps in text are empty."""
-    train, test = table.folds()[fold]
-    columns = {
-        f"x_{name}": column.to_numpy()
-        if column.dtype.kind in "iufb"
-        else column.fillna("").to_numpy().astype(str)
-        for name, column in table.x.items()
-    }
-    np.savez(path, names=list(table.x.columns), y=table.y, train=train, test=test, **columns)
+def write_rows(path: Path, table: Table) -> None:
+    """A table in a form that any version of pandas reads, with the fold that each row tests.
+
+    A column of text is its levels, of which a gap is the empty one, and their positions.
+    """
+    arrays = {"names": list(table.x.columns), "y": table.y, "fold": np.zeros(len(table.y), np.int8)}
+    for fold, (_, test) in enumerate(table.folds()):
+        arrays["fold"][test] = fold
+    for name, column in table.x.items():
+        if column.dtype.kind in "iufb":
+            arrays[f"x_{name}"] = column.to_numpy()
+        else:
+            text = column.fillna("").to_numpy().astype(str)
+            arrays[f"levels_{name}"], positions = np.unique(text, return_inverse=True)
+            arrays[f"x_{name}"] = positions.astype(np.int32)
+    np.savez_compressed(path, **arrays)
+
+
+def prepare(names: Sequence[str], folder: Path) -> dict[str, dict[str, int]]:
+    """The shape of each table, smallest first; those that are not in the folder are written."""
+    shapes = {}
+    for name in names:
+        path = folder / f"{name}.npz"
+        if not path.exists():
+            write_rows(path, TABLES[name]())
+        with np.load(path) as file:
+            shapes[name] = {"rows": len(file["y"]), "columns": len(file["names"])}
+    return dict(sorted(shapes.items(), key=lambda item: item[1]["rows"]))
 
 
 def run_fit(
-    python: str, package: str, fold: Path, seed: int, limit: int, wall_limit: float
+    python: str, package: str, table: Path, fold: int, limit: int, wall_limit: float
 ) -> dict | None:
-    """The measures of one fit or why there are none, with its processor time.
+    """The measures of one fit or why there are none.
 
     `limit` is of processor seconds, which do not depend on what else the machine does; a fit that
     the wall clock ended has no result, `None`.
     """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with tempfile.TemporaryDirectory() as folder:
         result = Path(folder) / "result.json"
         process = subprocess.Popen(
-            [python, HERE / "table_worker.py", package, fold, str(seed), result, str(limit)],
+            [python, HERE / "table_worker.py", package, table, str(fold), result, str(limit)],
             cwd=folder,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
-            env=os.environ | ONE_THREAD,
+            env=os.environ | SETTINGS,
         )
         try:
             _, error = process.communicate(timeout=wall_limit)
@@ -109,21 +131,37 @@ def run_fit(
         if not result.exists():
             lines = error.strip().splitlines()
             return {"failed": lines[-1][:300] if lines else f"exit status {process.returncode}"}
-        scores = json.loads(result.read_text())
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return scores | {"cpu_seconds": used}
+        return json.loads(result.read_text())
 
 
-def versions(python: str) -> dict[str, str]:
-    """The versions of the others, without those that are not there."""
-    ask = (
-        "import json, importlib.metadata as m\n"
-        "print(json.dumps({d.name: d.version for d in m.distributions()}))"
-    )
-    answer = subprocess.run([python, "-c", ask], capture_output=True, check=True)
-    installed = json.loads(answer.stdout)
-    return {name: installed[name] for name in sorted({*PACKAGES.values()}) if name in installed}
+def run_fits(
+    todo: Sequence[tuple[int, str, str]], folder: Path, left_out: dict, given: argparse.Namespace
+) -> Iterator[tuple[int, str, str, dict]]:
+    """Fold, table and package of what is to be fitted, with the measures, as they come."""
+    deadline = time.monotonic() + given.limit
+    # Not resolved: a link into a venv would lead out of it.
+    peer_python = os.path.abspath(given.peer_python)
+
+    def run(fold: int, name: str, package: str) -> dict | None:
+        left = min(deadline - time.monotonic(), given.wall_limit)
+        if left <= 0 or package in left_out:
+            return None
+        python = sys.executable if package == OURS else peer_python
+        table = folder / f"{name}.npz"
+        scores = run_fit(python, package, table, fold, given.fit_limit, left)
+        if scores is None:
+            print(name, fold, package, f"had {left:.0f} seconds", flush=True)
+        return scores
+
+    with ThreadPoolExecutor(given.workers) as pool:
+        running = {pool.submit(run, *what): what for what in todo}
+        try:
+            for future in as_completed(running):
+                scores = future.result()
+                if scores is not None:
+                    yield *running[future], scores
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def value(fit: dict, measure: str) -> float:
@@ -146,12 +184,29 @@ def complete(fits: dict, names: Sequence[str], packages: Sequence[str]) -> list[
     ]
 
 
+def timed(fits: dict, which: Sequence[tuple[str, str]], packages: Sequence[str]) -> list:
+    """Those tables and folds on which the seconds of all packages may be compared."""
+    return [
+        (name, fold)
+        for name, fold in which
+        if all(TIMED_ON.items() <= fits[name][fold][package].items() for package in packages)
+    ]
+
+
 def ranks(
     fits: dict, which: list[tuple[str, str]], packages: Sequence[str], task: str, measure: str
 ) -> list[str]:
-    """The mean rank of each package over these tables and folds."""
-    rows = [[value(fits[name][fold][p], measure) for p in packages] for name, fold in which]
-    return mean_ranks(np.array(rows), MEASURES[task][measure])
+    """The mean rank of each package over these tables, on each of which it is a mean over folds."""
+    if measure == "seconds":
+        which = timed(fits, which, packages)
+    sign = -1 if MEASURES[task][measure] else 1
+    by_table: dict[str, list[np.ndarray]] = {}
+    for name, fold in which:
+        row = [sign * value(fits[name][fold][package], measure) for package in packages]
+        by_table.setdefault(name, []).append(rankdata(row))
+    if not by_table:
+        return [""] * len(packages)
+    return [f"{rank:.1f}" for rank in np.mean([np.mean(r, axis=0) for r in by_table.values()], 0)]
 
 
 def write_tables(results: dict) -> None:
@@ -164,7 +219,8 @@ def write_tables(results: dict) -> None:
         if not which:
             continue
         columns = [ranks(fits, which, packages, task, measure) for measure in measures]
-        labels = [LABELS[measure] for measure in measures]
+        seconds = f"seconds, {len(timed(fits, which, packages))} folds"
+        labels = [(LABELS | {"seconds": seconds})[measure] for measure in measures]
         write_table(
             f"tables_{task}",
             list(zip(packages, *columns, strict=True)),
@@ -179,55 +235,76 @@ def write_tables(results: dict) -> None:
         write_table(f"tables_{task}_ours", rows, ("table", "rows", "columns", "folds", *labels))
 
 
-def main() -> None:
+def merge(results: dict, other: dict) -> None:
+    """Add fits of another file to these; one that is in both stays as it is, unless it failed."""
+    results["tables"] |= other["tables"]
+    for name, folds in other["fits"].items():
+        for fold, fits in folds.items():
+            done = results["fits"].setdefault(name, {}).setdefault(fold, {})
+            for package, scores in fits.items():
+                if "failed" in done.get(package, {"failed": "not run"}):
+                    done[package] = scores
+
+
+def fit_missing(results: dict, given: argparse.Namespace, folder: Path) -> None:
     """Fit what is missing, write after each fit."""
+    fits, left_out = results["fits"], results["left_out"]
+    shapes = prepare(given.tables, folder)
+    if given.prepare:
+        return
+    for package in given.peers:
+        # It may have been installed since.
+        left_out.pop(package, None)
+
+    def is_missing(fold: int, name: str, package: str) -> bool:
+        done = fits.get(name, {}).get(str(fold), {})
+        return package not in done or (given.again and "failed" in done[package])
+
+    todo = [(f, n, p) for f in sorted(given.folds) for n in shapes for p in given.peers]
+    todo = [what for what in todo if is_missing(*what)]
+    for fold, name, package, scores in run_fits(todo, folder, left_out, given):
+        if scores.get("failed", "").startswith("ModuleNotFoundError"):
+            left_out[package] = scores["failed"]
+        else:
+            fits.setdefault(name, {}).setdefault(str(fold), {})[package] = scores
+            results["tables"][name] = shapes[name]
+        given.results.write_text(json.dumps(results, indent=1) + "\n")
+        print(name, fold, package, scores, flush=True)
+
+
+def main() -> None:
+    """Fit or merge, then write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer-python", default=".venv-peer/bin/python")
     parser.add_argument("--tables", nargs="*", choices=TABLES, default=list(TABLES), metavar="NAME")
     parser.add_argument("--peers", nargs="*", choices=ALL, default=list(ALL), metavar="NAME")
-    parser.add_argument("--folds", type=int, default=NUM_FOLDS, help="how many of the five")
-    parser.add_argument("--limit", type=float, default=1e9, help="seconds in all")
+    folds = range(NUM_FOLDS)
+    parser.add_argument("--folds", nargs="*", type=int, choices=folds, default=list(folds))
+    parser.add_argument("--workers", type=int, default=1, help="fits at a time")
+    parser.add_argument("--limit", type=float, default=1e6, help="seconds in all")
     parser.add_argument("--fit-limit", type=int, default=7200, help="processor seconds for a fit")
+    parser.add_argument("--wall-limit", type=float, default=1e6, help="seconds for a fit")
     parser.add_argument("--again", action="store_true", help="fit again what failed")
+    parser.add_argument("--folder", type=Path, help="holds the tables; what is missing is written")
+    parser.add_argument("--prepare", action="store_true", help="write the folder, fit nothing")
+    parser.add_argument("--results", type=Path, default=FILE, help="another file: no page changes")
+    parser.add_argument("--merge", type=Path, nargs="*", help="add these files, fit nothing")
     given = parser.parse_args()
-    deadline = time.monotonic() + given.limit
     results = {"tables": {}, "fits": {}, "left_out": {}}
-    if FILE.exists():
-        results |= json.loads(FILE.read_text())
-    results |= machine() | {"versions": versions(given.peer_python)}
-    for package in given.peers:
-        # It may have been installed since.
-        results["left_out"].pop(package, None)
-    tables = {name: TABLES[name]() for name in given.tables}
-    order = sorted(tables, key=lambda name: len(tables[name].y))
-    # Not resolved: a link into a venv would lead out of it.
-    peer_python = os.path.abspath(given.peer_python)
-    python = dict.fromkeys(PACKAGES, peer_python) | {OURS: sys.executable}
-    todo = [(f, n, p) for f in range(given.folds) for n in order for p in given.peers]
-    with tempfile.TemporaryDirectory() as folder:
-        for fold, name, package in todo:
-            done = results["fits"].setdefault(name, {}).setdefault(str(fold), {})
-            fitted = package in done and not (given.again and "failed" in done[package])
-            if fitted or package in results["left_out"]:
-                continue
-            path = Path(folder) / f"{name}-{fold}.npz"
-            if not path.exists():
-                write_fold(path, tables[name], fold)
-            left = deadline - time.monotonic()
-            if left <= 0:
-                break
-            scores = run_fit(python[package], package, path, fold, given.fit_limit, left)
-            if scores is None:
-                break
-            if scores.get("failed", "").startswith("ModuleNotFoundError"):
-                results["left_out"][package] = scores["failed"]
-            else:
-                done[package] = scores
-                rows, columns = tables[name].x.shape
-                results["tables"][name] = {"rows": rows, "columns": columns}
-            FILE.write_text(json.dumps(results, indent=1) + "\n")
-            print(name, fold, package, scores, flush=True)
-    write_tables(results)
+    if given.results.exists():
+        results |= json.loads(given.results.read_text())
+    if given.merge:
+        for path in given.merge:
+            merge(results, json.loads(path.read_text()))
+        given.results.write_text(json.dumps(results, indent=1) + "\n")
+    elif given.folder:
+        given.folder.mkdir(parents=True, exist_ok=True)
+        fit_missing(results, given, given.folder.absolute())
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            fit_missing(results, given, Path(folder))
+    if given.results == FILE:
+        write_tables(results)
 
 
 if __name__ == "__main__":
