@@ -1,8 +1,10 @@
-"""The ranks of `benchmarks/tables.py`."""
+"""The ranks of `benchmarks/tables.py`, and the files that it writes and reads."""
 
 import importlib
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -14,8 +16,9 @@ def tables(monkeypatch):
     return importlib.import_module("tables")
 
 
-def fit(accuracy: float, seconds: float, **more: float) -> dict[str, float]:
-    return {"accuracy": accuracy, "cpu_seconds": seconds, **more}
+def fit(accuracy: float, seconds: float, **more) -> dict:
+    where = {"machine": "x86_64, 2 cores", "device": "cpu"}
+    return {"accuracy": accuracy, "cpu_seconds": seconds, **where, **more}
 
 
 FITS = {
@@ -44,6 +47,52 @@ def test_ties_share_a_rank(tables):
 def test_seconds_leave_out_what_predicted_numbers_do_not_need(tables):
     ranks = tables.ranks(FITS, [("first", "0")], "abc", "classification", "seconds")
     assert ranks == ["3.0", "1.0", "2.0"]
+
+
+def test_seconds_of_other_machines_have_no_ranks(tables):
+    fits = {
+        "first": {"0": {"a": fit(0.9, 1), "b": fit(0.8, 2)}},
+        "second": {"0": {"a": fit(0.9, 2, machine="x86_64, 16 cores"), "b": fit(0.8, 1)}},
+        "third": {"0": {"a": fit(0.9, 2), "b": fit(0.8, 1, device="NVIDIA H200")}},
+    }
+    which = tables.complete(fits, NAMES, "ab")
+    assert tables.ranks(fits, which, "ab", "classification", "accuracy") == ["1.0", "2.0"]
+    assert tables.ranks(fits, which, "ab", "classification", "seconds") == ["1.0", "2.0"]
+    assert tables.ranks(fits, which[1:], "ab", "classification", "seconds") == ["", ""]
+
+
+def test_every_table_counts_once(tables):
+    ahead, behind = {"a": fit(0.9, 1), "b": fit(0.8, 1)}, {"a": fit(0.8, 1), "b": fit(0.9, 1)}
+    fits = {"first": {str(fold): ahead for fold in range(4)}, "second": {"0": behind}}
+    which = tables.complete(fits, NAMES, "ab")
+    assert tables.ranks(fits, which, "ab", "classification", "accuracy") == ["1.5", "1.5"]
+
+
+def test_merging_adds_what_is_missing_and_keeps_what_is_there(tables):
+    failed = {"failed": "why"}
+    mine = {"tables": {}, "fits": {"first": {"0": {"a": fit(0.9, 1), "b": failed}}}}
+    shapes = {"first": {"rows": 2, "columns": 1}}
+    theirs = {"0": {"a": fit(0.1, 1), "b": fit(0.8, 1)}, "1": {"a": failed}}
+    tables.merge(mine, {"tables": shapes, "fits": {"first": theirs}})
+    assert mine["tables"] == shapes
+    both = {"0": {"a": fit(0.9, 1), "b": fit(0.8, 1)}, "1": {"a": failed}}
+    assert mine["fits"] == {"first": both}
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_worker_reads_the_folds_of_a_table_as_they_are(tables, tmp_path, classes):
+    worker = importlib.import_module("table_worker")
+    rng = np.random.default_rng(0)
+    words = rng.choice(["red", "green", None], 23)
+    frame = pd.DataFrame({"c0": rng.normal(size=23), "c1": words, "c2": rng.integers(9, size=23)})
+    y = np.arange(23) % 3 if classes else rng.normal(size=23)
+    table = tables.Table(frame, y)
+    tables.write_rows(tmp_path / "table.npz", table)
+    for fold, rows in enumerate(table.folds()):
+        parts = worker.read(tmp_path / "table.npz", fold)
+        for x, target, part in zip(parts[::2], parts[1::2], rows, strict=True):
+            pd.testing.assert_frame_equal(x, frame.iloc[part].reset_index(drop=True))
+            np.testing.assert_array_equal(target, y[part])
 
 
 def test_coverage_counts_by_its_distance(tables):
