@@ -1,16 +1,16 @@
 """Depth selection against networks of fixed depth, on targets of known depth.
 
-    python benchmarks/depth.py fixed add-20 ard-add-20      # the comparison
-    python benchmarks/depth.py add-4:0-9 add-10:0-9         # the picture: other depths offered
-    python benchmarks/depth.py table                        # table and picture from the results
+    python benchmarks/depth.py fixed add-20 refit-20                # the comparison
+    python benchmarks/depth.py add-4:0-9 add-10:0-9 add-40:0-9      # the picture: other depths
+    python benchmarks/depth.py table                                # both from the results
 
 A target is made of k residual tanh blocks of width 4 on 4 inputs. Each argument is one program, of
 all thirty targets or of those whose numbers are given. It writes to results/depth.json when it has
-ended, and several may run at the same time. Settings were chosen on other targets (seeds 100 to
-107, 200 and 201).
+ended, and several may run at the same time. `refit-20` reads what `add-20` has chosen. Settings
+were chosen on other targets (seeds 100 to 107, 200 and 201). Earlier comparisons were on seeds 0 to
+9 and 300 to 309 (`earlier` in the file).
 """
 
-import dataclasses
 import fcntl
 import itertools
 import json
@@ -32,17 +32,14 @@ import scalemix as sx
 FILE = RESULTS / "depth.json"
 PICTURE = HERE.parent / "docs" / "images" / "depth.png"
 NUM_ROWS, NUM_TEST, NOISE = 700, 2000, 0.1
-BLOCKS, SEEDS = (1, 2, 4), range(10)
+BLOCKS, SEEDS = (1, 2, 4), range(400, 410)
 TARGETS = [(seed, blocks) for seed in SEEDS for blocks in BLOCKS]
 WIDTH, MOST_FIXED = 32, 8
 METHOD = sx.VariationalEM(
-    steps=20_000, batch_size=64, num_draws=1, warm_up=0.5, temperature=0.7, chunk_steps=2_000
+    steps=20_000, batch_size=64, num_draws=1, warm_up=0.5, num_members=10, chunk_steps=2_000
 )
-STARTS, LAST = 5, 2_000
-COMPARED = ("fixed", "add-20", "ard-add-20")
-# Each start for itself; all starts on average; the one with the highest bound; all as an ensemble.
-HOW = ("alone", "on average", "best bound", "together")
-STRUCTURES: dict[str, type[sx.ADD] | type[sx.ARDADD]] = {"add": sx.ADD, "ard-add": sx.ARDADD}
+# The members one by one, or as the ensemble that they are.
+HOW = ("alone", "together")
 
 
 def planted(blocks: int, seed: int):
@@ -82,51 +79,70 @@ def resnet(num_blocks: int, key: jax.Array) -> sx.networks.ResNet:
     return sx.networks.ResNet(4, "scalar", WIDTH, num_blocks + 1, key=key)
 
 
-def models_of(part: str, keys: list[jax.Array]) -> list[dict[int, sx.Model]]:
-    """The models of one part for each key, by the number of blocks that each has."""
+def models_of(part: str, keys: dict[tuple[int, int], jax.Array]) -> list[tuple]:
+    """The models of one part: target, number of blocks, model, and key of the fit."""
+    name, _, offered = part.partition("-")
     mixture, likelihood = sx.HalfCauchy(1.0), sx.likelihoods.Gaussian()
-    if part == "fixed":
-        networks = [{n: FixedDepth(n, key=key) for n in range(MOST_FIXED + 1)} for key in keys]
-        prior, frozen = sx.ARD(mixture), ["in_use"]
+    if name == "add":
+        sizes = {target: [int(offered)] for target in keys}
+        build, prior, frozen, mark = resnet, sx.ADD(mixture), None, 0
     else:
-        name, offered = part.rsplit("-", 1)
-        networks = [{int(offered): resnet(int(offered), key)} for key in keys]
-        prior, frozen = STRUCTURES[name](mixture), None
+        every = {target: [*range(MOST_FIXED + 1)] for target in keys}
+        # A refit starts from numbers of its own, not from those of the network of that depth.
+        sizes, mark = (chosen_depths(f"add-{offered}"), 100) if name == "refit" else (every, 0)
+        build, prior, frozen = FixedDepth, sx.ARD(mixture), ["in_use"]
+    networks = [
+        (
+            target,
+            num,
+            build(num, key=jax.random.fold_in(key, mark)),
+            jax.random.fold_in(key, mark + num),
+        )
+        for target, key in keys.items()
+        for num in sizes[target]
+    ]
     # What a model finds out about its network is the same for all of them, and takes seconds.
-    first = sx.Model(next(iter(networks[0].values())), prior, likelihood, frozen=frozen)
+    first = sx.Model(networks[0][2], prior, likelihood, frozen=frozen)
     return [
-        {num: eqx.tree_at(lambda m: m.network, first, network) for num, network in of_key.items()}
-        for of_key in networks
+        (target, num, eqx.tree_at(lambda m: m.network, first, network), key)
+        for target, num, network, key in networks
     ]
 
 
-def measure(part: str, targets: list[tuple[int, int]], num_starts: int) -> list[dict]:
-    """Errors, bounds and blocks left of every fit of a part to these targets, by start."""
-    marks, models, data, keys = [], [], [], []
-    of_targets = [jax.random.key(10 * seed + blocks) for seed, blocks in targets]
-    for (seed, blocks), key, of_key in zip(
-        targets, of_targets, models_of(part, of_targets), strict=True
-    ):
-        for num, model in of_key.items():
-            marks.append({"planted": blocks, "seed": seed, "blocks": num})
-            models.append(model)
-            data.append(planted(blocks, seed))
-            keys.append(jax.random.fold_in(key, num))
+def chosen_depths(part: str) -> dict[tuple[int, int], list[int]]:
+    """How many blocks a refit has for each target: as many as two members under ADD have left.
+
+    One member alone that has more is outvoted.
+    """
+    fits = json.loads(FILE.read_text())["parts"][part]
+    return {(fit["seed"], fit["planted"]): [sorted(fit["left"])[-2]] for fit in fits}
+
+
+def measure(part: str, targets: list[tuple[int, int]]) -> list[dict]:
+    """Errors and blocks left of every fit of a part to these targets, by member."""
+    keys = {(seed, blocks): jax.random.key(10 * seed + blocks) for seed, blocks in targets}
+    planned = models_of(part, keys)
+    data = [planted(blocks, seed) for (seed, blocks), *_ in planned]
     xs, ys, x_tests, truths = zip(*data, strict=True)
-    method = dataclasses.replace(METHOD, num_members=num_starts)
-    posts = sx.fit_many(models, xs, ys, method, keys=jnp.stack(keys), progress=False)
-    for mark, post, x, truth in zip(marks, posts, x_tests, truths, strict=True):
-        mark["left"] = [mark["blocks"]] * num_starts
-        if part != "fixed":
+    posts = sx.fit_many(
+        [model for _, _, model, _ in planned], xs, ys, METHOD,
+        keys=jnp.stack([key for *_, key in planned]), progress=False,
+    )  # fmt: skip
+    fits = []
+    for ((seed, blocks), num, *_), post, x, truth in zip(
+        planned, posts, x_tests, truths, strict=True
+    ):
+        fit = {"planted": blocks, "seed": seed, "blocks": num}
+        fit["left"] = [num] * METHOD.num_members
+        if part.startswith("add"):
             on = post.relevance().layers_on
-            mark["left"] = np.sum([on[name] for name in on if "blocks" in name], axis=0).tolist()
+            fit["left"] = np.sum([on[name] for name in on if "blocks" in name], axis=0).tolist()
         means = np.stack([member.predict(x).mean for member in post.members])
-        mark["rmse"] = np.sqrt(np.mean((means - truth) ** 2, axis=1)).tolist()
+        fit["rmse"] = np.sqrt(np.mean((means - truth) ** 2, axis=1)).tolist()
         # The mean of an ensemble is the mean of its members' means.
-        mark["together"] = float(np.sqrt(np.mean((means.mean(0) - truth) ** 2)))
-        last = np.atleast_2d(post.history.objective)[:, -LAST:]
-        mark["bound"] = last.mean(axis=1).tolist()
-    return marks
+        fit["together"] = float(np.sqrt(np.mean((means.mean(0) - truth) ** 2)))
+        fits.append(fit)
+    return fits
 
 
 def write(part: str, fits: list[dict]) -> None:
@@ -143,26 +159,31 @@ def write(part: str, fits: list[dict]) -> None:
         known = {name(fit): fit for fit in results["parts"].get(part, [])}
         known |= {name(fit): fit for fit in fits}
         results["parts"][part] = [known[key] for key in sorted(known)]
-        FILE.write_text(json.dumps(results, indent=1) + "\n")
+        FILE.write_text(lines(results) + "\n")
 
 
-def outcomes(fit: dict, how: str) -> list[tuple[float, float]]:
-    """Error and blocks left: of each start for itself, of one of them, or of all together."""
+def lines(results: object, depth: int = 4) -> str:
+    """JSON with a fit on each line."""
+    if depth == 0 or not isinstance(results, dict | list) or not results:
+        return json.dumps(results)
+    if isinstance(results, list):
+        return "[\n" + ",\n".join(lines(item, 0) for item in results) + "\n]"
+    parts = (f"{json.dumps(name)}: {lines(item, depth - 1)}" for name, item in results.items())
+    return "{\n" + ",\n".join(parts) + "\n}"
+
+
+def outcomes(fit: dict, how: str) -> list[tuple[float, int]]:
+    """Error and blocks left, of each member or of all together."""
     if how == "alone":
         return list(zip(fit["rmse"], fit["left"], strict=True))
-    if how == "on average":
-        return [(float(np.exp(np.mean(np.log(fit["rmse"])))), float(np.mean(fit["left"])))]
-    if how == "best bound":
-        start = int(np.argmax(fit["bound"]))
-        return [(fit["rmse"][start], fit["left"][start])]
     return [(fit["together"], max(fit["left"]))]
 
 
 def compare(fits: list[dict], fixed: list[dict], blocks: int, how: str) -> dict[str, np.ndarray]:
     """Each fit to a target of so many blocks, beside the networks of fixed depth.
 
-    Starts for themselves are compared number by number: the first of the one with the first of each
-    of the others.
+    Members alone are compared number by number: the first of the one with the first of each of the
+    others.
     """
     scores: dict[str, list] = {"rmse": [], "left": [], "best": [], "ratio": [], "typical": []}
     for fit in fits:
@@ -183,11 +204,17 @@ def compare(fits: list[dict], fixed: list[dict], blocks: int, how: str) -> dict[
 def tabulate(parts: dict) -> None:
     """The comparison, into benchmarks/README.md."""
     fixed = parts["fixed"]
-    compared: dict[str, list[dict]] = {name: parts[f"{name}-20"] for name in STRUCTURES}
-    # Beside them, networks that have exactly as many blocks as the target.
-    compared["k blocks"] = [f for f in fixed if f["blocks"] == f["planted"]]
+    compared: dict[str, list[dict]] = {
+        "ADD": parts["add-20"],
+        "ADD, then refitted": parts["refit-20"],
+        # Beside them, networks that have exactly as many blocks as the target.
+        "k blocks": [f for f in fixed if f["blocks"] == f["planted"]],
+    }
     rows = []
     for how, (name, fits) in itertools.product(HOW, compared.items()):
+        if how == "alone" and fits is parts["refit-20"]:
+            # Their depth was chosen by an ensemble.
+            continue
         row = [f"{how}: {name}"]
         for blocks in BLOCKS:
             scores = compare(fits, fixed, blocks, how)
@@ -206,24 +233,21 @@ def tabulate(parts: dict) -> None:
 
 def draw(parts: dict) -> None:
     """Error and blocks left against the depth offered, for the docs."""
-    figure, axes = plt.subplots(2, 2, figsize=(9, 5.6), sharex=True, sharey="row", squeeze=False)
+    figure, (above, below) = plt.subplots(2, 1, figsize=(6, 5.6), sharex=True)
     figure.set_layout_engine("constrained")
-    for column, (name, structure) in zip(axes.T, STRUCTURES.items(), strict=True):
-        above, below = column
-        offered = sorted(int(p.rsplit("-", 1)[1]) for p in parts if p.rsplit("-", 1)[0] == name)
-        for place, blocks in enumerate(BLOCKS):
-            comparisons = [
-                compare(parts[f"{name}-{n}"], parts["fixed"], blocks, "alone") for n in offered
-            ]
-            _points(above, offered, [f["typical"] for f in comparisons], place, f"k = {blocks}")
-            _points(below, offered, [f["left"] for f in comparisons], place, f"k = {blocks}")
-        above.axhline(1.0, color="0.6", lw=0.8)
-        above.set_title(structure.__name__, loc="left")
-        below.set_xlabel("residual layers offered")
-    axes[1, 0].set_xticks(sorted({int(p.rsplit("-", 1)[1]) for p in parts if p != "fixed"}))
-    axes[0, 0].set_ylabel("RMSE, times the median\nof fixed depths 0 to 8")
-    axes[1, 0].set_ylabel("residual layers left")
-    axes[0, 1].legend(frameon=False)
+    offered = sorted(int(part.removeprefix("add-")) for part in parts if part.startswith("add-"))
+    for place, blocks in enumerate(BLOCKS):
+        comparisons = [
+            compare(parts[f"add-{n}"], parts["fixed"], blocks, "together") for n in offered
+        ]
+        _points(above, offered, [f["typical"] for f in comparisons], place, f"k = {blocks}")
+        _points(below, offered, [f["left"] for f in comparisons], place, f"k = {blocks}")
+    above.axhline(1.0, color="0.6", lw=0.8)
+    below.set_xlabel("residual layers offered")
+    below.set_xticks(offered)
+    above.set_ylabel("RMSE, times the median\nof fixed depths 0 to 8")
+    below.set_ylabel("residual layers left")
+    above.legend(frameon=False)
     figure.savefig(PICTURE, dpi=110)
     plt.close(figure)
 
@@ -251,7 +275,7 @@ def main() -> None:
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sx.UselessFitWarning)
-            write(part, measure(part, targets, STARTS if part in COMPARED else 1))
+            write(part, measure(part, targets))
         print(argument, f"{time.perf_counter() - start:.0f} s", flush=True)
 
 
