@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 import scalemix
-from scalemix.posterior import streaming
 from tests.pages import (
     Block,
     as_script,
@@ -48,9 +47,7 @@ def run_page(page, blocks, folder):
 
 
 @pytest.mark.parametrize("page", [page for page, blocks in PAGES.items() if blocks])
-def test_page_runs_and_prints_what_it_shows(page, tmp_path, monkeypatch):
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
+def test_page_runs_and_prints_what_it_shows(page, tmp_path):
     run_page(page, at_small_size(PAGES[page]), tmp_path)
     # A picture that a page saves is one that it shows.
     for picture in tmp_path.glob("*.png"):

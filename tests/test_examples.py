@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import scalemix as sx
-from scalemix.posterior import streaming
 from tests.pages import as_a_reader
 
 pytestmark = pytest.mark.docs
@@ -78,8 +77,6 @@ def test_examples_print_what_they_show(name, names, tmp_path, monkeypatch):
     if "import nnx" in EXAMPLES[name]:
         pytest.importorskip("flax", reason="the example needs Flax: pip install flax")
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
     example = doctest.DocTestParser().get_doctest(EXAMPLES[name], dict(names), name, name, 0)
     said: list[str] = []
     with as_a_reader(tmp_path):

@@ -1,6 +1,5 @@
 """Small tables, small fits, and a way to run commands as a user would."""
 
-import contextlib
 import functools
 import json
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from typer.testing import CliRunner
 
 from scalemix.analysis.report import pictures
 from scalemix.cli.app import app
-from scalemix.posterior import streaming
 
 # Few steps of a small network: these tests are about what surrounds a fit.
 SMALL = ["--inference", "noise", "--hidden", "8", "--members", "1", "--steps", "30"]
@@ -63,24 +61,8 @@ class Fit(NamedTuple):
 
 def fit_small(folder: Path, target: str, *more: str) -> Fit:
     data, model = write_table(folder / "data.csv"), folder / "model.scalemix"
-    # Fits that the session shares are made before a module asks for few rows.
-    with few_rows_stay_few():
-        ran = run("fit", data, "-t", target, "-o", model, *SMALL, *more)
+    ran = run("fit", data, "-t", target, "-o", model, *SMALL, *more)
     return Fit(folder, data, model, ran)
-
-
-@contextlib.contextmanager
-def few_rows_stay_few() -> Iterator[None]:
-    """Quantiles of rows that only fill up a block take long where programs are not optimised."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(streaming, "LEAST_ROWS", 8)
-        yield
-
-
-@pytest.fixture(scope="module")
-def few_rows() -> Iterator[None]:
-    with few_rows_stay_few():
-        yield
 
 
 @pytest.fixture(scope="session")

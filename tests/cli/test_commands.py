@@ -28,8 +28,6 @@ from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 from scalemix.tables import InputError, read_table
 from tests.cli.conftest import run, write_table
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 FIGURES = {
     "rmse", "mae", "r2", "log_likelihood", "crps", "coverage", "width", "calibration_error",
 }  # fmt: skip

@@ -7,8 +7,6 @@ import pytest
 
 from tests.cli.conftest import fit_small, run
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 
 @pytest.mark.parametrize("target", ["price", "mood"])
 def test_rows_kept_apart_calibrate_intervals_and_sets(target, tmp_path, regression):

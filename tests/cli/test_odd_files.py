@@ -40,7 +40,7 @@ ATTEMPTS = {
 def two_rows_stay_two():
     """Many files are tried, each at two rows."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(streaming, "LEAST_ROWS", 2)
+        patched.setattr(streaming, "BLOCKS", {2: 2, **streaming.BLOCKS})
         yield
 
 

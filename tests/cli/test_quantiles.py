@@ -16,8 +16,6 @@ from scalemix.tables.single_numbers import read_number
 from scalemix.tables.targets import Target
 from tests.cli.conftest import SMALL, run, write_table
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 ASKED = ["--quantile", "0.1,0.5", "--quantile", ".9", "--above", "-1", "--above", "3"]
 
 

@@ -12,8 +12,6 @@ from scalemix.cli.models import read_model
 from scalemix.tables import read_table
 from tests.cli.conftest import SMALL, run
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 RAW = Path(__file__).parents[1] / "tables_raw"
 
 

@@ -9,8 +9,6 @@ from scalemix.cli.models import read_model
 from scalemix.tables import learn_columns, read_table
 from tests.cli.conftest import run, write_table
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):

@@ -12,8 +12,6 @@ from scalemix.cli.models import read_model
 from scalemix.tables import read_table
 from tests.cli.conftest import SMALL, run
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 NUM = 80
 RNG = np.random.default_rng(0)
 A, B = RNG.normal(size=(2, NUM))

@@ -8,8 +8,6 @@ import pytest
 from scalemix.cli.models import read_model
 from tests.cli.conftest import SMALL, run
 
-pytestmark = pytest.mark.usefixtures("few_rows")
-
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=80)
 RATE = np.exp(1 + 0.5 * A)

@@ -34,7 +34,7 @@ ATTEMPTS = {
 def few_rows_and_draws():
     """Quantiles of many rows and draws take long where programs are not optimised."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(streaming, "LEAST_ROWS", 2)
+        patched.setattr(streaming, "BLOCKS", {2: 2, **streaming.BLOCKS})
         patched.setattr(Networks, "default_draws", 4)
         yield
 

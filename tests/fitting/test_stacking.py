@@ -16,7 +16,6 @@ from scalemix.fitting import stacking
 from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
 from scalemix.fitting.trials import shorten
 from scalemix.networks import MLP
-from scalemix.posterior import streaming
 from scalemix.posterior.calibration import ROWS_BELIEVED, score_spread, tail_probability
 
 KEY = jax.random.key(0)
@@ -89,10 +88,8 @@ def test_a_candidate_that_explains_nothing_has_no_members(stacked):
     assert float(stacked.posterior.model.likelihood.floor) == pytest.approx(1e-3)
 
 
-def test_held_out_rows_calibrate_the_intervals(monkeypatch):
+def test_held_out_rows_calibrate_the_intervals():
     """Under noise of five times the target's spread quantiles are far too wide."""
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
     stacked = sx.fit_stacked(
         candidates((5.0, 5.5)), *data(), key=KEY, num_members=5, num_trial_members=2,
         progress=False,

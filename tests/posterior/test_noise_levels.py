@@ -36,11 +36,6 @@ def plain():
     return posterior(SCALING._replace(x_ends=None))
 
 
-@pytest.fixture(autouse=True)
-def few_rows(monkeypatch):
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
-
-
 def levels(predictive):
     """The noise of each draw, row and target."""
     (scales,) = predictive._stream(
@@ -69,6 +64,7 @@ def test_noise_outside_is_no_less_than_at_the_nearest_point_inside(plain):
 def test_few_rows_of_a_large_block_are_the_same_as_many(monkeypatch):
     rows = np.tile(ROWS, (6, 1))
     whole = posterior(SCALING).predict(rows).aleatoric
+    monkeypatch.setattr(streaming, "BLOCKS", {})
     monkeypatch.setattr(streaming, "ROWS_AT_A_TIME", 16)
     for most in (4, 12):
         # 8 to 10 of 16 rows lie outside: more than few, and few.

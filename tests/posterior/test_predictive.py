@@ -13,6 +13,7 @@ from scalemix.data.scaling import UNSCALED, Scaling
 from scalemix.networks import MLP
 from scalemix.posterior import statistics, streaming
 from scalemix.posterior.conformal import Conformal, calibrate
+from scalemix.posterior.draws import Draws
 from scalemix.posterior.networks import Ensemble, OneNetwork, SampledNetworks
 from scalemix.posterior.posterior import History
 
@@ -100,9 +101,7 @@ def assert_same_ends(ends, others, predictive):
     assert np.all(np.abs(np.subtract(ends, others)) <= 8 * step)
 
 
-def test_quantiles_are_those_of_the_mixture(posterior, monkeypatch):
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 8)
+def test_quantiles_are_those_of_the_mixture(posterior):
     predictive, each = posterior.predict(X[:8], num_draws=DRAWS), twins(posterior, 8)
     np.testing.assert_allclose(predictive.cdf(Y[:8]), each.cdf(Y[:8]).mean(axis=0), atol=1e-4)
     levels = (0.001, 0.05, 0.5, 0.95)
@@ -237,9 +236,9 @@ def test_blocks_do_not_matter(gaussian, monkeypatch):
     results = whole.mean, whole.std, whole.log_prob(Y), whole.quantile(0.3)
     sizes, outputs = [], streaming.draw_outputs
 
-    def spy(draw, num_outputs, indices, key, x, mesh):
+    def spy(draws, num_outputs, x, mesh):
         sizes.append(len(x))
-        return outputs(draw, num_outputs, indices, key, x, mesh)
+        return outputs(draws, num_outputs, x, mesh)
 
     monkeypatch.setattr(streaming, "draw_outputs", spy)
     monkeypatch.setattr(streaming, "OUTPUTS_AT_A_TIME", 7 * DRAWS)
@@ -254,13 +253,12 @@ def test_memory_is_bounded_by_the_block(gaussian):
     """A million rows by a thousand draws: what a block compiles to fits in 200 MB."""
     rows = min(streaming.OUTPUTS_AT_A_TIME // 1000, streaming.ROWS_AT_A_TIME)
     x = jnp.zeros((rows, 3), jnp.float32)
-    source = gaussian.predict(X)._source
-    places = jnp.arange(1000)
-    draws, _, _ = streaming.draw_outputs(source.networks, 1, places, source.key, x[:1])
+    draws = Draws(gaussian.networks, np.arange(1000), gaussian.key)
+    likelihoods, _, _ = streaming.draw_outputs(draws, 1, x[:1])
     outputs = jnp.zeros((1000, rows, 1), jnp.float32)
     for program in (
-        streaming.draw_outputs.lower(source.networks, 1, places, source.key, x),
-        streaming._summarise.lower(statistics.moments, draws, outputs),
+        streaming.draw_outputs.lower(draws, 1, x),
+        streaming._summarise.lower(statistics.moments, likelihoods, outputs),
     ):
         # Equinox wraps JAX's compiled program.
         analysis = program.compile().compiled.memory_analysis()
@@ -557,8 +555,8 @@ def test_rows_that_fill_a_block_are_like_those_that_there_are(gaussian, monkeypa
     monkeypatch.setattr(streaming, "_summarise", spy)
     gaussian.predict(X[:5], num_draws=3).interval(0.9)
     ((outputs, *tails),) = seen
-    assert outputs.shape[1] == streaming.LEAST_ROWS
-    np.testing.assert_array_equal(outputs[:, 5:], outputs[:, 4:5].repeat(59, axis=1))
+    assert outputs.shape[1] == 8
+    np.testing.assert_array_equal(outputs[:, 5:], outputs[:, 4:5].repeat(3, axis=1))
     for each in tails:
         np.testing.assert_array_equal(each, np.full_like(each, each[0]))
     assert len(gaussian.predict(X[:0]).mean) == 0

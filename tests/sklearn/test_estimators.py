@@ -20,7 +20,6 @@ from scalemix.analysis.column_relevance import column_relevance
 from scalemix.analysis.effects import effect
 from scalemix.fitting.recipes import Recipe
 from scalemix.fitting.settings import settings_of
-from scalemix.posterior import streaming
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 
 RNG = np.random.default_rng(0)
@@ -163,9 +162,7 @@ def test_gaps_and_text_are_refused_with_a_way_out(regressor):
             call(X[:2], ["5%", "6%"])
 
 
-def test_several_targets_are_one_fit(monkeypatch):
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+def test_several_targets_are_one_fit():
     named = pandas.DataFrame(BOTH, columns=["height", "weight"])
     fitted = ScaleMixRegressor(**QUICK).fit(X, named)
     # The targets go by the names that they came with.
@@ -213,9 +210,7 @@ def test_constructors_take_the_settings_of_a_recipe():
     assert classes == settings
 
 
-def test_predictions_are_those_of_the_posterior(regressor, monkeypatch):
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+def test_predictions_are_those_of_the_posterior(regressor):
     x, y = X[:4], Y[:4]
     predictive = regressor.posterior_.predict(x)
     mean, std = regressor.predict(x, return_std=True)

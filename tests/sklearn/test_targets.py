@@ -8,7 +8,6 @@ import pandas
 import pytest
 
 import scalemix as sx
-from scalemix.posterior import streaming
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 from scalemix.sklearn.targets import check_numbers
 
@@ -26,9 +25,7 @@ TARGETS = {
 
 
 @pytest.mark.parametrize("kind", TARGETS)
-def test_predictions_stay_where_targets_can_be(kind, monkeypatch):
-    # Quantiles of many rows take long where programs are not optimised.
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+def test_predictions_stay_where_targets_can_be(kind):
     y = TARGETS[kind]
     fitted = ScaleMixRegressor(target=kind, **QUICK).fit(X, y)
     lower, upper = fitted.predict_interval(X[:4])
@@ -50,8 +47,7 @@ def test_predictions_stay_where_targets_can_be(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["positive", "time"])
-def test_a_row_that_overflows_takes_no_answer_from_others(kind, monkeypatch):
-    monkeypatch.setattr(streaming, "LEAST_ROWS", 4)
+def test_a_row_that_overflows_takes_no_answer_from_others(kind):
     fitted = ScaleMixRegressor(target=kind, **QUICK).fit(X, TARGETS[kind])
     far = X[:4].copy()
     far[2, 0] = 1e4

@@ -8,12 +8,13 @@ import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._remembered import remembered
 from scalemix._types import PyTree
 from scalemix.likelihoods import Likelihood
 from scalemix.model.assignment import Prior
 from scalemix.model.construction import find_parts
 from scalemix.model.description import Description, describe
-from scalemix.model.inputs import ExampleParts, find_refusal
+from scalemix.model.inputs import ExampleParts, example_parts, find_refusal
 from scalemix.model.outputs import NoiseSharing, noisy_outputs, training_outputs
 from scalemix.model.prior import PriorSample, draw_scales, log_prior, sample_prior, weight_penalty
 from scalemix.model.site_prior import Parametrization, SitePrior, check_parametrization
@@ -474,7 +475,9 @@ class Model(eqx.Module):
 
     def refusal(self, example: PyTree) -> str | None:
         """Why the network refuses an example of these shapes and types; `None` if it takes it."""
-        return find_refusal(self.network, example)
+        # To trace a network takes longer than to run it on a few rows, and every prediction asks.
+        parts = example_parts(example)
+        return remembered(self, parts, lambda: find_refusal(self.network, example))
 
     def lookups(self, example: PyTree) -> list[Lookups]:
         """The tables of tokens that such an example is looked up in as it is."""

@@ -126,12 +126,14 @@ class Posterior(eqx.Module):
         num_draws = self.networks.default_draws if num_draws is None else num_draws
         if num_draws < 1:
             raise ValueError(f"num_draws must be at least 1, got {num_draws}.")
+        # All predictions with the posterior's own key have the same draws.
+        owner = self if key is None else None
         key = self.key if key is None else check_key(key, "key")
         model = self.model
         seen = inputs_as_seen(check_inputs(x, model), model, self.scaling)
         devices = None if mesh is None else check_mesh(mesh)
         source = DrawSource(
-            self.networks, model.likelihood, self.scaling, key, self.score_spread, devices
+            self.networks, model.likelihood, self.scaling, key, self.score_spread, devices, owner
         )
         return Predictive(source, seen, num_draws)
 

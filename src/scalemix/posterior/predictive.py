@@ -20,6 +20,7 @@ from scalemix.data.values import check_levels, check_thresholds
 from scalemix.likelihoods import Bernoulli, Likelihood
 from scalemix.posterior import statistics
 from scalemix.posterior.calibration import tail_probability
+from scalemix.posterior.draws import AnyDraws, Draws, make_draws
 from scalemix.posterior.networks import AnyNetworks, Drawn
 from scalemix.posterior.noise_levels import KnownNoise
 from scalemix.posterior.streaming import any_by_row, devices_for, refuse_lost, stream, too_far
@@ -40,6 +41,9 @@ class DrawSource(NamedTuple):
     `scalemix.posterior.calibration`."""
     mesh: Mesh | None = None
     """The devices; unless given, local ones along rows."""
+    owner: Any = None
+    """What all predictions with this key belong to, so that they share their draws; unless given,
+    each has its own."""
 
 
 class Predictive:
@@ -97,7 +101,7 @@ class Predictive:
     def __init__(self, source: DrawSource, x: Inputs, num_draws: int, indices: Array | None = None):
         self.num_draws = num_draws
         # Without indices draws take one place after the other, so that all have their share.
-        self._indices = jnp.arange(num_draws) if indices is None else indices
+        self._indices = np.arange(num_draws, dtype=np.int32) if indices is None else indices
         self._source, self._x = source, x
         self.likelihood: Likelihood = source.likelihood
         types = [part.dtype for part in jax.tree.leaves(x)]
@@ -409,7 +413,8 @@ class Predictive:
         place_key, network_key, target_key = jax.random.split(key, 3)
         num_places = self._source.networks.num_places
         places = jax.random.randint(place_key, (num,), 0, num_places)
-        draws = Predictive(self._source._replace(key=network_key), self._x, num, places)
+        source = self._source._replace(key=network_key, owner=None)
+        draws = Predictive(source, self._x, num, places)
         rows = np.arange(len(self), dtype=np.uint32)
         (by_row,) = draws._stream(statistics.Sampler(target_key), rows)
         samples = np.moveaxis(by_row, 1, 0)
@@ -425,16 +430,23 @@ class Predictive:
             raise ValueError(f"y has {len(y)} rows, the prediction {len(self)}.")
         return targets_as_seen(y, self._source.scaling, self._float)
 
+    def _draws(self, mesh: Mesh | None) -> AnyDraws:
+        source = self._source
+        draws = Draws(source.networks, self._indices, source.key)
+        # Several devices make their own.
+        if mesh is not None:
+            return draws
+        return make_draws(draws, self if source.owner is None else source.owner)
+
     def _stream(self, statistic: Callable[..., Any], *by_row: np.ndarray) -> tuple[np.ndarray, ...]:
         """A statistic of all draws' outputs at each row."""
-        num_outputs = self.likelihood.num_outputs
-        networks, key, mesh = self._source.networks, self._source.key, self._source.mesh
+        num_outputs, mesh = self.likelihood.num_outputs, self._source.mesh
         mesh = devices_for(len(self)) if mesh is None else mesh
         noise = KnownNoise.of(self.likelihood, self._source.scaling, self._float)
+        draws = self._draws(mesh)
         values, lost = stream(
-            statistic, networks, num_outputs, self._indices, key, self._x, *by_row, mesh=mesh,
-            noise=noise,
-        )  # fmt: skip
+            statistic, draws, num_outputs, self._x, *by_row, mesh=mesh, noise=noise
+        )
         if not lost.any():
             return values
         if not all(np.issubdtype(value.dtype, np.floating) for value in values):

@@ -8,22 +8,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
 from scalemix._mesh import DATA, MEMBERS, WHOLE, check_mesh, put, to_host
-from scalemix._random import side_key
 from scalemix._text import shortened
 from scalemix._types import PyTree
 from scalemix.data.rows import Inputs, num_rows
-from scalemix.networks.calling import seed
-from scalemix.posterior.networks import AnyNetworks
+from scalemix.posterior.draws import AnyDraws, MadeDraws
 from scalemix.posterior.noise_levels import KnownNoise, with_levels
 from scalemix.posterior.statistics import DrawnLikelihoods
 
 # Outputs held at a time, as a count of numbers: 32 MB in float32.
 OUTPUTS_AT_A_TIME = 8 * 1024**2
 ROWS_AT_A_TIME = 8192
-# Fewer rows are filled up to this many: one program serves them all, at no cost to speak of.
+# Up to how many rows go in blocks of which size, where draws are made already. A few sizes are few
+# programs, whatever numbers of rows there are.
+BLOCKS = {8: 8, 512: 64, 8192: 1024}
+# Where draws are made for each block anew, there is one, of a power of two and no less than this.
 LEAST_ROWS = 64
 # Up to so many rows of a larger block are worth a program of their own.
 FEW_ROWS = 1024
@@ -37,10 +38,8 @@ BY_ROW = PartitionSpec((MEMBERS, DATA))
 
 def stream(
     statistic: Callable[..., Any],
-    networks: AnyNetworks,
+    draws: AnyDraws,
     num_outputs: int,
-    indices: Array,
-    key: PRNGKeyArray,
     x: Inputs,
     *by_row: np.ndarray,
     mesh: Mesh | None = None,
@@ -50,24 +49,23 @@ def stream(
 
     What the statistic is where an output overflowed, means nothing.
 
-    `indices` are the places that the draws take, and `by_row` are further arguments of the
-    statistic, with one entry for each row. On several devices draws are spread along `members`, and
-    rows along `data`. Where `noise` is given, rows outside have no less of it than
-    the nearest point inside.
+    `by_row` are further arguments of the statistic, with one entry for each row. On several devices
+    draws are spread along `members`, and rows along `data`. Where `noise` is given, rows outside
+    have no less of it than the nearest point inside.
     """
     total = num_rows(x)
     each = 1 if mesh is None else mesh.size
-    cap = each * OUTPUTS_AT_A_TIME // (len(indices) * num_outputs)
+    cap = each * OUTPUTS_AT_A_TIME // (draws.num * num_outputs)
     most = min(cap, each * ROWS_AT_A_TIME)
-    block = max(1, min(most, max(LEAST_ROWS, 1 << max(total - 1, 0).bit_length())))
+    block = max(1, min(most, _block(total, made=isinstance(draws, MadeDraws))))
     block = each * -(-block // each)
     results, all_lost = [], []
     if mesh is not None:
-        networks, indices, key, statistic = _on_each(mesh, (networks, indices, key, statistic))
+        draws, statistic = _on_each(mesh, (draws, statistic))
 
     def draw(x: Inputs) -> tuple[DrawnLikelihoods, Array, Array]:
         x = x if mesh is None else put(mesh, x, PartitionSpec(DATA))
-        return draw_outputs(networks, num_outputs, indices, key, x, mesh)
+        return draw_outputs(draws, num_outputs, x, mesh)
 
     for start in range(0, max(total, 1), block):
         rows = slice(start, start + block)
@@ -93,6 +91,13 @@ def stream(
         results.append([_widen(value[: block - fill]) for value in values])
     values = tuple(np.concatenate(blocks) for blocks in zip(*results, strict=True))
     return values, np.concatenate(all_lost)
+
+
+def _block(num: int, *, made: bool) -> int:
+    """How many of so many rows go together, unless that is more than memory is there for."""
+    if not made:
+        return max(LEAST_ROWS, 1 << max(num - 1, 0).bit_length())
+    return next((block for most, block in BLOCKS.items() if num <= most), ROWS_AT_A_TIME)
 
 
 def _filled(rows: np.ndarray, num: int) -> np.ndarray:
@@ -158,49 +163,41 @@ def _widen(values: np.ndarray) -> np.ndarray:
 
 @eqx.filter_jit
 def draw_outputs(
-    networks: AnyNetworks,
-    num_outputs: int,
-    indices: Array,
-    key: PRNGKeyArray,
-    x: Any,
-    mesh: Mesh | None = None,
+    draws: AnyDraws, num_outputs: int, x: Any, mesh: Mesh | None = None
 ) -> tuple[DrawnLikelihoods, Array, Array]:
     """The likelihoods of all draws, their outputs `(draws, rows, num_outputs)`, and lost rows.
 
-    A row is lost where an output overflows. The draws depend on the key and the indices alone: they
-    are the same for every block of rows.
+    A row is lost where an output overflows. The draws are the same for every block of rows.
     """
-    arrays, static = eqx.partition(networks, eqx.is_array)
+    arrays, static = eqx.partition(draws, eqx.is_array)
+    entries, rest = eqx.partition(draws.entries(), eqx.is_array)
     # What is no array in the likelihood is the same for all draws, and known once one is traced.
     fixed: list[Any] = []
 
-    def draw(arrays: Any, places: tuple[Array, PRNGKeyArray], x: Any) -> tuple[Array, Any]:
-        networks = eqx.combine(arrays, static)
+    def draw(arrays: Any, entries: Any, x: Any) -> tuple[Array, Any]:
+        draws = eqx.combine(arrays, static)
 
-        def outputs_of(place: tuple[Array, PRNGKeyArray]) -> tuple[Array, Any]:
-            network, likelihood = networks(*place)
-            network = seed(network, side_key(place[1]))
+        def outputs_of(entry: Any) -> tuple[Array, Any]:
+            network, likelihood = draws.one(eqx.combine(entry, rest))
             outputs = jax.vmap(network)(x).reshape(num_rows(x), num_outputs)
-            varying, rest = eqx.partition(likelihood, eqx.is_array)
-            fixed.append(rest)
+            varying, others = eqx.partition(likelihood, eqx.is_array)
+            fixed.append(others)
             return outputs, varying
 
-        together = _group(len(places[0]), max(1, ROWS_TOGETHER // max(num_rows(x), 1)))
-        return jax.lax.map(outputs_of, places, batch_size=together)
+        together = _group(num_rows(entries), max(1, ROWS_TOGETHER // max(num_rows(x), 1)))
+        return jax.lax.map(outputs_of, entries, batch_size=together)
 
-    num_draws = len(indices)
-    places = indices, jax.random.split(key, num_draws)
     if mesh is None:
-        outputs, varying = draw(arrays, places, x)
+        outputs, varying = draw(arrays, entries, x)
     else:
         # Each device has as many draws: the last is repeated, and cut again.
         along = mesh.shape[MEMBERS]
-        which = np.minimum(np.arange(along * -(-num_draws // along)), num_draws - 1)
+        which = np.minimum(np.arange(along * -(-draws.num // along)), draws.num - 1)
         outputs, varying = jax.shard_map(
             draw, mesh=mesh, in_specs=(WHOLE, PartitionSpec(MEMBERS), PartitionSpec(DATA)),
             out_specs=(PartitionSpec(MEMBERS, DATA), PartitionSpec(MEMBERS)), check_vma=False,
-        )(arrays, jax.tree.map(lambda leaf: leaf[which], places), x)  # fmt: skip
-        outputs, varying = jax.tree.map(lambda leaf: leaf[:num_draws], (outputs, varying))
+        )(arrays, jax.tree.map(lambda leaf: leaf[which], entries), x)  # fmt: skip
+        outputs, varying = jax.tree.map(lambda leaf: leaf[: draws.num], (outputs, varying))
     return DrawnLikelihoods(varying, fixed[0]), outputs, _lost(outputs)
 
 

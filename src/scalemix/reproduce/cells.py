@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from scalemix.analysis import metrics
@@ -18,6 +17,7 @@ from scalemix.mixtures import InverseGamma
 from scalemix.model.model import Model
 from scalemix.networks import ResNet
 from scalemix.posterior import statistics
+from scalemix.posterior.draws import Draws, make_draws
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.streaming import refuse_lost, stream
 from scalemix.reproduce.dropout import GROUPS, KINDS, SplitFits, fit_dropout
@@ -90,10 +90,8 @@ def _scores(
     model, scaling = posterior.model, posterior.scaling
     seen = inputs_as_seen(check_inputs(x, model), model, scaling)
     targets = targets_as_seen(check_targets(y, model.likelihood), scaling, seen.dtype)
-    places = jnp.arange(NUM_PREDICTED)
-    (mean, error, log_prob), lost = stream(
-        _statistics, posterior.networks, 1, places, posterior.key, seen, targets
-    )
+    draws = Draws(posterior.networks, np.arange(NUM_PREDICTED, dtype=np.int32), posterior.key)
+    (mean, error, log_prob), lost = stream(_statistics, make_draws(draws), 1, seen, targets)
     refuse_lost(lost)
     return {
         "rmse": metrics.rmse(y, mean * scaling.y_scale + scaling.y_mean),
@@ -106,7 +104,7 @@ def _scores(
 def _statistics(draws: Any, outputs: Any, y: Any) -> tuple[Any, ...]:
     """What `Predictive` would have of its `mean`, `absolute_error` and `log_prob`.
 
-    It would draw all networks anew for each of them.
+    It would pass all rows through all networks for each of them.
     """
     mean, _, _ = statistics.moments(draws, outputs)
     return (

@@ -19,6 +19,7 @@ from scalemix.inference.method import Problem
 from scalemix.networks import MLP
 from scalemix.posterior import streaming
 from scalemix.posterior.diagnostics import ConvergenceWarning
+from scalemix.posterior.draws import Draws
 from scalemix.posterior.networks import SampledNetworks, spread_order
 
 KEY = jax.random.key(0)
@@ -168,7 +169,7 @@ def test_many_samples_of_a_large_network_predict_in_bounded_memory():
 
     def block(positions, x):
         networks = SampledNetworks(model, unknowns, positions, bits, probes)
-        return streaming.draw_outputs(networks, 1, jnp.arange(8000), KEY, x)[1]
+        return streaming.draw_outputs(Draws(networks, np.arange(8000), KEY), 1, x)[1]
 
     shapes = [jax.ShapeDtypeStruct(s, jnp.float32) for s in ((8, 1000, num), (rows, 10))]
     analysis = jax.jit(block).lower(*shapes).compile().memory_analysis()

@@ -19,6 +19,7 @@ from scalemix._random import check_key
 from scalemix.data.checks import check_inputs, check_targets, inputs_as_seen, targets_as_seen
 from scalemix.data.rows import num_rows, take_rows
 from scalemix.data.values import check_weights, is_whole
+from scalemix.posterior.draws import Draws, make_draws
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods
 from scalemix.posterior.streaming import refuse_lost, stream
@@ -124,13 +125,13 @@ def find_pareto_k(
         raise ValueError(f"x has {num} rows and y has {len(targets)}.")
     weight = check_weights(sample_weight, num)
     # All rows see the same draws, so that these have a likelihood of all rows.
+    draws = make_draws(Draws(networks, np.arange(num_draws, dtype=np.int32), key))
     batch, examples, effective = np.zeros(num_draws), [], []
     for start in range(0, num, ROWS_AT_A_TIME):
         rows = slice(start, start + ROWS_AT_A_TIME)
         (log_probs, ks, worths), lost = stream(
-            _by_draw, networks, likelihood.num_outputs, jnp.arange(num_draws), key,
-            take_rows(inputs, rows), targets[rows],
-        )  # fmt: skip
+            _by_draw, draws, likelihood.num_outputs, take_rows(inputs, rows), targets[rows]
+        )
         refuse_lost(lost)
         # In double precision: many rows make sums whose differences single precision would lose.
         batch += weight[rows] @ log_probs

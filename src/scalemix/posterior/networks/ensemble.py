@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._remembered import remembered
 from scalemix._types import PyTree
 from scalemix.model.model import Model
 from scalemix.posterior.networks._base import Drawn, Networks
@@ -24,7 +25,12 @@ class Ensemble(eqx.Module):
     @property
     def model(self) -> Model:
         """The model of the first member."""
-        return self.member(0).model
+        return self.first.model
+
+    @property
+    def first(self) -> Networks:
+        """The networks of the first member."""
+        return remembered(self, "first", lambda: self.member(0))
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -48,11 +54,11 @@ class Ensemble(eqx.Module):
     @property
     def default_draws(self) -> int:
         # As many for each member.
-        return self.num_members * math.ceil(self.member(0).default_draws / self.num_members)
+        return self.num_members * math.ceil(self.first.default_draws / self.num_members)
 
     @property
     def num_places(self) -> int:
-        return self.num_members * self.member(0).num_places
+        return self.num_members * self.first.num_places
 
     @property
     def parts(self) -> tuple[Networks, ...]:
