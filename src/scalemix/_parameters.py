@@ -30,7 +30,7 @@ def as_parameter(value: ArrayLike) -> Real:
 
 def require(condition: Array | bool, message: str) -> None:
     """Raise `ValueError` unless the condition holds. Values that are traced are not checked."""
-    if not isinstance(condition, Tracer) and not np.all(condition):
+    if not isinstance(condition, Tracer) and not np.all(np.asarray(condition)):
         raise ValueError(message)
 
 

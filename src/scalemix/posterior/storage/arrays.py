@@ -50,7 +50,9 @@ def to_jax(array: np.ndarray, name: str) -> Array:
             f"{name!r} holds {array.dtype} numbers, and JAX is set to 32 bits. Call "
             f'jax.config.update("jax_enable_x64", True) before loading.'
         )
-    return jnp.array(array)
+    # A copy that nobody else has: JAX may take the memory of an array over as it is, where
+    # `jnp.array` compiles a program of each shape to copy it.
+    return jax.device_put(np.array(array))
 
 
 def check_finite(name: str, value: Any, like: Any = None) -> None:

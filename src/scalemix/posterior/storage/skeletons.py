@@ -82,9 +82,7 @@ def build(description: dict[str, Any]) -> PyTree:
     # Widths may differ from layer to layer, as those of a pruned network do, although the
     # constructor takes one for all: so the layers are put into the smallest network.
     layers = [_build_layers(part) for part in described]
-    least = eqx.filter_eval_shape(
-        kind, 1, 1, 1, 1, activation=ACTIVATIONS[activation], key=jax.random.key(0)
-    )
+    least = eqx.filter_eval_shape(kind, 1, 1, 1, 1, activation=ACTIVATIONS[activation], key=_key())
     return eqx.tree_at(
         lambda net: [getattr(net, field) for field in kind.layer_fields], least, layers
     )
@@ -109,16 +107,18 @@ def _build_layers(description: Any) -> Any:
     whole = all(type(number) is int for number in (*columns, *parts))
     if len(columns) != sizes[0] or not whole:
         raise ValueError(f"its header describes a layer of the columns {str(columns)[:60]}.")
-    return eqx.filter_eval_shape(
-        ColumnLinear, columns, sizes[1], parts, use_bias=bias, key=jax.random.key(0)
-    )
+    return eqx.filter_eval_shape(ColumnLinear, columns, sizes[1], parts, use_bias=bias, key=_key())
 
 
 @functools.lru_cache(maxsize=MOST_LAYERS)
 def _linear(num_inputs: int | Literal["scalar"], num_outputs: int | Literal["scalar"], bias: bool):
-    return eqx.filter_eval_shape(
-        eqx.nn.Linear, num_inputs, num_outputs, use_bias=bias, key=jax.random.key(0)
-    )
+    return eqx.filter_eval_shape(eqx.nn.Linear, num_inputs, num_outputs, use_bias=bias, key=_key())
+
+
+@functools.cache
+def _key() -> jax.ShapeDtypeStruct:
+    """The shape and type of a key: nothing is drawn where only shapes are asked for."""
+    return jax.eval_shape(jax.random.key, 0)
 
 
 def _is_array(leaf: Any) -> bool:

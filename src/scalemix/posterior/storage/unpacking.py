@@ -158,4 +158,6 @@ def _read_key(entry: dict[str, Any]) -> PRNGKeyArray:
     words = np.array(data)
     if words.ndim != 1 or words.dtype.kind != "i" or not ((words >= 0) & (words < 2**32)).all():
         raise ValueError("its key is none.")
-    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl=GENERATORS[generator])
+    return jax.random.wrap_key_data(
+        jnp.asarray(words.astype(np.uint32)), impl=GENERATORS[generator]
+    )
