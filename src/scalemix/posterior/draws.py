@@ -101,5 +101,5 @@ def _program() -> Callable[[Draws], MadeDraws]:
 
     It runs once for many predictions, and gives the same numbers.
     """
-    level = {"compiler_options": {"xla_backend_optimization_level": 1}}
+    level: dict[str, Any] = {"compiler_options": {"xla_backend_optimization_level": 1}}
     return eqx.filter_jit(_make, **level if jax.default_backend() == "cpu" else {})
