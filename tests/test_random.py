@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 import scipy.stats as st
 
-from scalemix._random import HASH, are_below, noise_key, normals, signs
+from scalemix._random import (
+    HASH,
+    are_below,
+    noise_key,
+    normals,
+    signs,
+    split_apart,
+    split_each,
+)
 
 KEY = noise_key(jax.random.key(0))
 steps_of = jax.jit(jax.vmap(lambda i: jax.random.fold_in(KEY, i)))
@@ -155,3 +163,14 @@ def test_numbers_below_a_threshold_are_those_of_jax(key, shape):
         threshold = jnp.broadcast_to(jnp.array([2**30, 2**31], jnp.uint32), shape)
     drawn = are_below(threshold, key, shape)
     np.testing.assert_array_equal(drawn, jax.random.bits(key, shape, jnp.uint32) < threshold)
+
+
+def test_keys_taken_apart_are_those_of_jax():
+    key = jax.random.key(2)
+    for one, other in zip(split_apart(key, 3), jax.random.split(key, 3), strict=True):
+        assert one == other
+    keys = jax.random.split(key, 2)
+    first, second, third = split_each(keys, 3)
+    for i, each in enumerate(keys):
+        for one, other in zip((first, second, third), jax.random.split(each, 3), strict=True):
+            assert one[i] == other

@@ -5,6 +5,7 @@ generator then costs more than the matrix products. Noise needs good statistics,
 two rounds of a 32-bit integer hash of a counter suffice, at a tenth of the price.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -93,6 +94,21 @@ def side_key(key: PRNGKeyArray, which: int = 0) -> PRNGKeyArray:
     one parent needs keys of both kinds, these are counted from the other end.
     """
     return jax.random.fold_in(key, 2**32 - 1 - which)
+
+
+# One program each: split, transposed and taken apart step by step, keys would be several.
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def split_apart(key: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
+    """The keys of `jax.random.split(key, num)`, one by one."""
+    return tuple(jax.random.split(key, num))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def split_each(keys: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
+    """The first keys of `jax.random.split(key, num)` of each key, the second ones, and so on."""
+    return tuple(jax.vmap(lambda key: jax.random.split(key, num), out_axes=1)(keys))
 
 
 def check_keys(keys: Any, num: int) -> PRNGKeyArray:

@@ -10,7 +10,7 @@ from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
 from scalemix._mesh import check_mesh
-from scalemix._random import check_key, check_keys
+from scalemix._random import check_key, check_keys, split_each
 from scalemix.data.batches import Data
 from scalemix.data.preparation import Standardize, prepare
 from scalemix.data.scaling import Scaling
@@ -203,9 +203,7 @@ def fit_many(
     path, devices = check_checkpoints(checkpoint, checkpoint_every, resume), check_mesh(mesh)
     weights = [None] * num if sample_weights is None else list(sample_weights)
     prepared = _prepared(models, xs, ys, weights, standardize)
-    fit_keys, predict_keys, split_keys = jax.vmap(lambda k: jax.random.split(k, 3), out_axes=1)(
-        keys
-    )
+    fit_keys, predict_keys, split_keys = split_each(keys, 3)
     problems = [
         Problem(models[i], methods[i], prepared[i][0], fit_keys[i], split_keys[i])
         for i in range(num)

@@ -4,11 +4,10 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from scalemix._random import check_key
+from scalemix._random import check_key, split_apart
 from scalemix._types import PyTree
 from scalemix.data.input_layout import InputLayout
 from scalemix.data.values import check_table, check_weights, count_classes
@@ -349,7 +348,7 @@ class Recipe(RecipeSettings):
             num_rows = int(np.count_nonzero(sample_weight))
         if self.task == "classification":
             num_classes = count_classes(y, num_classes)
-        network_key, fit_key = jax.random.split(check_key(key, "key"))
+        network_key, fit_key = split_apart(check_key(key, "key"), 2)
         num_targets = None
         if self.task == "regression" and np.ndim(y) == 2 and np.shape(y)[1] > 1:
             num_targets = np.shape(y)[1]

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
 
 from scalemix._mesh import check_mesh
-from scalemix._random import check_key, check_keys
+from scalemix._random import check_key, check_keys, split_apart, split_each
 from scalemix.data.batches import Data
 from scalemix.data.preparation import Standardize, num_left, prepare
 from scalemix.data.scaling import Scaling
@@ -229,9 +228,7 @@ def fit_stacked_many(
     ]
     data = [one for one, _ in prepared]
     scalings = [scaling for _, scaling in prepared]
-    trial_keys, final_keys, split_keys, predict_keys = jax.vmap(
-        lambda key: jax.random.split(key, 4), out_axes=1
-    )(keys)
+    trial_keys, final_keys, split_keys, predict_keys = split_each(keys, 4)
     method = candidates[0][0].method
     tries = can_hold_out(min(len(one.y) for one in data), held_out)
     with bar(progress if tries else False) as report:
@@ -313,7 +310,7 @@ def jobs_of(
     options: Sequence[Candidate], counts: np.ndarray, which: int, key: PRNGKeyArray
 ) -> list[Job]:
     """The members of the final ensemble on data set `which`, so many of each candidate."""
-    keys = jax.random.split(key, int(counts.sum()))
+    keys = split_apart(key, int(counts.sum()))
     chosen = np.repeat(np.arange(len(options)), counts).tolist()
     return [
         Job(restart(options[one].model, keys[m]), options[one].method, which, keys[m])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from scalemix._random import generator_of
+from scalemix._random import generator_of, split_apart
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
@@ -45,7 +45,7 @@ def ensemble_jobs(
     """The jobs of an ensemble, whose members start from different values; or the one job."""
     if num_members == 1:
         return [Job(model, engine, which, key)]
-    keys = jax.random.split(key, num_members)
+    keys = split_apart(key, num_members)
     starts = [model, *(restart(model, k) for k in keys[1:])]
     return [Job(start, engine, which, k) for start, k in zip(starts, keys, strict=True)]
 
