@@ -2,7 +2,8 @@
 
 A mesh has two axes. Along `members` lie things that have nothing to say to one another: splits,
 seeds, candidates, members of ensembles, chains. Each device runs its own of them by itself
-(`jax.shard_map`). Along `data` lie the rows of a batch, whose sums XLA adds up over devices.
+(`jax.shard_map`), and each process programs of its own. Along `data` lie the rows of a batch, whose
+sums XLA adds up over devices, and over processes if a row of the mesh has several.
 
 Random numbers come from keys, one for each member, so that they are the same wherever it runs.
 """
