@@ -28,7 +28,7 @@ from scaling import ROWS_SPREAD, SPREAD_MEMBERS, build, sends, table, write
 import scalemix as sx
 
 NUMBERS = (1, 2, 4)
-STEPS, ROUNDS = 2000, 4
+STEPS, ROUNDS = 2000, 3
 
 
 class Taken(NamedTuple):
