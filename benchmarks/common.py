@@ -19,7 +19,6 @@ from jax.sharding import Mesh
 
 import scalemix as sx
 from scalemix.data.batches import Data, stack
-from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import stack_fits
 from scalemix.inference.training import programs
@@ -91,7 +90,7 @@ def prepare(
     keys = jax.random.split(jax.random.key(0), len(models))
     state = programs.init(layout.mesh, static, arrays, layout.whole(np.int32(num_steps)))
     rows, sets = np.array([len(y) for y in ys]), np.arange(len(models)) % len(ys)
-    order_keys, step_keys = programs.split_keys(keys, Groups.of(layout))
+    order_keys, step_keys = programs.split_keys(keys)
     source = InMemory(data, rows, sets, schedule, order_keys, layout)
     return Chunks(arrays, static, source, schedule, step_keys, layout), state
 

@@ -3,7 +3,8 @@
 `python benchmarks/scaling.py members`: the members of an ensemble over host devices, which share
 this machine's cores. Processor time is what counts: nothing must be added.
 
-`python benchmarks/scaling.py processes`: the same over processes of one device each.
+`python benchmarks/scaling.py processes`: the same over processes of one device each, with what they
+take to start counted apart (scaling_processes.py).
 
 `python benchmarks/scaling.py one`: one device, an accelerator for choice. Microseconds a
 model-step, and the share of the rate of a batched product of the same sizes. It stops by itself
@@ -21,9 +22,7 @@ import functools
 import gzip
 import json
 import os
-import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -70,10 +69,11 @@ TINY = {
 }
 
 
-def build(width: int, engine: str) -> tuple[Any, sx.Model]:
-    """A method and a model of a residual network of two hidden layers."""
+def build(width: int, engine: str, **changes: int) -> tuple[Any, sx.Model]:
+    """A method, with settings of one's own, and a model of a residual network of depth two."""
     network = sx.networks.ResNet(IN_SIZE, "scalar", width, DEPTH, key=jax.random.key(0))
-    likelihood, settings = sx.likelihoods.Gaussian(), {"batch_size": BATCH, "steps": CHUNK}
+    likelihood = sx.likelihoods.Gaussian()
+    settings = {"batch_size": BATCH, "steps": CHUNK, **changes}
     if engine == "em":
         prior = sx.ARD(sx.InverseGamma(3.0, 3.0))
         return sx.VariationalEM(num_draws=DRAWS[engine], **settings), sx.Model(
@@ -194,29 +194,26 @@ def one_device(lines: dict[str, list[Point]], part: str | None) -> None:
     write(part, content)
 
 
-# What is spread over devices and processes: members, steps of a timing, timings.
-SPREAD_MEMBERS, SPREAD_STEPS, REPETITIONS = 16, 100, 7
+# What is spread over devices and processes: members, and rows of their table. Steps of a timing,
+# and timings.
+SPREAD_MEMBERS, ROWS_SPREAD, SPREAD_STEPS, REPETITIONS = 16, 10_000, 200, 7
 
 
-class Spread(NamedTuple):
-    """Training on a mesh: processor and wall time in seconds, and operations that send anything."""
-
-    worked: float
-    waited: float
-    sent: int
+def sends(text: str) -> int:
+    """How many operations of a compiled program send anything."""
+    kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
+    return sum(text.count(f" {kind}(") for kind in kinds)
 
 
 def prepare_spread(mesh: Any) -> tuple[Callable[[], Any], int]:
     """A function that trains some steps on a mesh, and how many operations in it send anything."""
     method, model = build(50, "em")
     models = [model] * SPREAD_MEMBERS
-    program, state = prepare(method, models, *table(10_000), SPREAD_STEPS, mesh)
-    # Groups of members run by one program, one after the other.
+    program, state = prepare(method, models, *table(ROWS_SPREAD), SPREAD_STEPS, mesh)
+    # Groups of members run by one program.
     lowered = program.program.lower(*program._arguments(state, 0, 1)[0])
-    text = lowered.compile().compiled.as_text()
-    kinds = ("all-reduce", "all-gather", "all-to-all", "collective-permute")
     program.run(state, 0, 1)
-    sent = sum(text.count(f" {kind}(") for kind in kinds)
+    sent = sends(lowered.compile().compiled.as_text())
     return lambda: program.run(state, 0, SPREAD_STEPS)[0], sent
 
 
@@ -237,70 +234,27 @@ def over_host_devices() -> None:
     medians = {
         num: [statistics.median(each) for each in zip(*times[num], strict=True)] for num in prepared
     }
-    report("devices", {num: Spread(*medians[num], sent) for num, (_, sent) in prepared.items()})
+    steps = SPREAD_MEMBERS * SPREAD_STEPS
+    figures = {
+        num: {
+            "processor_us_a_model_step": worked / steps * 1e6,
+            "us_a_model_step": waited / steps * 1e6,
+            "times_the_work_of_one": worked / medians[1][0],
+            "times_as_fast_as_one": medians[1][1] / waited,
+            "sent_along_members": prepared[num][1],
+        }
+        for num, (worked, waited) in medians.items()
+    }
+    write("members over host devices", {"members": SPREAD_MEMBERS, "devices": figures})
+    for num, values in figures.items():
+        print(num, {name: round(value, 3) for name, value in values.items()})
 
 
 def over_processes() -> None:
-    """The same on one, two and four processes of one device each, in turn."""
-    runs: dict[int, list[Spread]] = {1: [], 2: [], 4: []}
-    for _ in range(3):
-        for num, seen in runs.items():
-            seen.append(run_processes(num))
-    medians = {
-        num: Spread(*(statistics.median(each) for each in zip(*seen, strict=True)))
-        for num, seen in runs.items()
-    }
-    report("processes", medians)
+    """The same over processes."""
+    import scaling_processes
 
-
-def run_processes(num: int) -> Spread:
-    """So many processes train together: their work added up, and the time of the slowest."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        place = f"localhost:{free.getsockname()[1]}"
-    started = [
-        subprocess.Popen(
-            [sys.executable, __file__, "process", place, str(num), str(i)],
-            env=os.environ | {"JAX_NUM_CPU_DEVICES": "1"}, stdout=subprocess.PIPE, text=True,
-        )
-        for i in range(num)
-    ]  # fmt: skip
-    told = [process.communicate(timeout=600)[0].splitlines() for process in started]
-    if any(process.returncode for process in started):
-        sys.exit(f"One of {num} processes failed.")
-    each = [Spread(**json.loads(lines[-1])) for lines in told]
-    return Spread(sum(s.worked for s in each), max(s.waited for s in each), each[0].sent)
-
-
-def one_process(place: str, num: str, index: str) -> None:
-    """One of several processes, and what it took."""
-    jax.distributed.initialize(place, int(num), int(index))
-    # As in a fit: one by itself needs no mesh, and uses all cores as several do.
-    run, sent = prepare_spread(
-        check_mesh(jax.make_mesh((jax.device_count(), 1), ("members", "data")))
-    )
-    times = [timed(run) for _ in range(REPETITIONS)]
-    worked, waited = (statistics.median(each) for each in zip(*times, strict=True))
-    print(json.dumps(Spread(worked, waited, sent)._asdict()), flush=True)
-
-
-def report(kind: str, spread: dict[int, Spread]) -> None:
-    """Write and print what each number of devices or processes took beside a single one."""
-    steps = SPREAD_MEMBERS * SPREAD_STEPS
-    figures = {
-        str(num): {
-            "processor_us_a_model_step": taken.worked / steps * 1e6,
-            "us_a_model_step": taken.waited / steps * 1e6,
-            "times_the_work_of_one": taken.worked / spread[1].worked,
-            "times_as_fast_as_one": spread[1].waited / taken.waited,
-            "sent_along_members": taken.sent,
-        }
-        for num, taken in spread.items()
-    }
-    part = {"devices": "members over host devices", "processes": "members over processes"}[kind]
-    write(part, {"members": SPREAD_MEMBERS, kind: figures})
-    for num, values in figures.items():
-        print(num, {name: round(value, 3) for name, value in values.items()})
+    scaling_processes.over_processes()
 
 
 # Points at which less than 40% of the product's rate was measured, and their neighbours.
@@ -369,9 +323,6 @@ def profile() -> None:
 
 def main() -> None:
     """The part that the command line names."""
-    if len(sys.argv) == 5 and sys.argv[1] == "process":
-        one_process(*sys.argv[2:])
-        return
     parts = {
         "members": over_host_devices,
         "processes": over_processes,

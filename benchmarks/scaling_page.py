@@ -13,18 +13,38 @@ NETWORK, LATENCY, FILE = 50e9, 20e-6, 2e9
 GPUS, ROWS, COLUMNS, BATCH = 1000, 10**9, 20, 128
 
 
-def spread(results: dict[str, Any], kind: str) -> list[tuple[str, ...]]:
-    """The members of an ensemble over host devices or processes."""
-    part = {"devices": "members over host devices", "processes": "members over processes"}[kind]
-    (run,) = results[part].values()
+def host_devices(results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The members of an ensemble over host devices."""
+    (run,) = results["members over host devices"].values()
+    return [(devices, *work(figures)) for devices, figures in run["devices"].items()]
+
+
+def processes(results: dict[str, Any]) -> list[tuple[str, ...]]:
+    """The members of an ensemble over processes, with cores of their own and all on all cores."""
+    (run,) = results["members over processes"].values()
+    cases = [
+        (num, "all" if num == "1" else "its own", figures)
+        for num, figures in run["processes"].items()
+    ] + [
+        (num, "all, shared", figures)
+        for num, figures in run["processes that share all cores"].items()
+    ]
     return [
         (
-            devices, f"{figures['processor_us_a_model_step']:.0f}",
-            f"{figures['times_the_work_of_one']:.2f}", f"{figures['times_as_fast_as_one']:.2f}",
-            f"{figures['sent_along_members']}",
+            num, cores, *work(figures), f"{figures['processor_seconds_to_start']:.0f}",
+            f"{figures['processor_seconds_to_start_with_programs_kept']:.0f}",
+            f"{figures['times_the_work_of_one_in_all']:.2f}",
         )
-        for devices, figures in run[kind].items()
+        for num, cores, figures in cases
     ]  # fmt: skip
+
+
+def work(figures: dict[str, float]) -> tuple[str, ...]:
+    """What steps took beside those of one device or process."""
+    return (
+        f"{figures['processor_us_a_model_step']:.0f}", f"{figures['times_the_work_of_one']:.2f}",
+        f"{figures['times_as_fast_as_one']:.2f}", f"{figures['sent_along_members']:.0f}",
+    )  # fmt: skip
 
 
 def one_device(run: dict[str, Any]) -> list[tuple[str, ...]]:
@@ -170,10 +190,12 @@ def billion_weights(c: dict[str, float]) -> list[tuple[str, str, str]]:
 def main() -> None:
     """Fill in the page."""
     results = json.loads((RESULTS / "scaling.json").read_text())
-    for kind, table in (("devices", "host devices"), ("processes", "processes")):
-        head = (kind, "processor microseconds a model-step", "times the work of one",
-                "times as fast as one", "operations that send anything")  # fmt: skip
-        write_table(table, spread(results, kind), head, PAGE)
+    head = ("processor microseconds a model-step", "times the work of one",
+            "times as fast as one", "operations that send anything")  # fmt: skip
+    write_table("host devices", host_devices(results), ("devices", *head), PAGE)
+    head = ("processes", "cores of each", *head, "processor seconds to start, all together",
+            "the same with programs kept", "the whole fit, times the work of one")  # fmt: skip
+    write_table("processes", processes(results), head, PAGE)
     streamed = RESULTS / "streaming.json"
     if streamed.exists():
         head = ("machine", "rows", "rows a second", "share in the program", "driver's gauge",

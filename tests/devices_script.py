@@ -151,6 +151,8 @@ def other_fits(mesh, folder: Path):
         "streamed": sx.fit(
             model, x, y, sx.VariationalEM(**three, batch_size=8, stream_above=1), **shared
         ),
+        # More than a device of processors runs at a time.
+        "groups": sx.fit(model, x, y, sx.VariationalEM(**three | {"num_members": 32}), **shared),
         "state": sx.fit(stateful, x, y, sx.VariationalEM(**three, batch_size=8), **shared),
         "stacked": stacked.posterior,
         "chains": resumed[2],

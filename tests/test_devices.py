@@ -6,6 +6,8 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import jax
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 from jax.sharding import Mesh
 
 import scalemix as sx
-from scalemix._mesh import check_mesh, mesh_of
+from scalemix._mesh import check_mesh, mesh_of, own_places
 from scalemix.inference.layout import Layout
 from scalemix.recipes import Recipe
 from tests.devices_script import METHOD, build, tables
@@ -120,10 +122,25 @@ def test_members_keep_as_many_devices_busy_as_there_must_be():
     layouts = {num: Layout.over(check_mesh(four), num) for num in (1, 2, 4, 5, 7, 8)}
     used = {num: 1 if one.mesh is None else one.mesh.size for num, one in layouts.items()}
     assert used == {1: 1, 2: 2, 4: 4, 5: 3, 7: 4, 8: 4}
-    assert {num: one.num_places for num, one in layouts.items()} == {
-        1: 1, 2: 2, 4: 4, 5: 6, 7: 8, 8: 8,
+    assert {num: one.members.tolist() for num, one in layouts.items() if num > 4} == {
+        5: [0, 1, 2, 3, 4, 4], 7: [0, 1, 2, 3, 4, 5, 6, 6], 8: [*range(8)],
     }  # fmt: skip
     assert layouts[1].mesh is None
+
+
+@pytest.mark.parametrize(
+    ("processes", "own"),
+    [
+        ([[0], [0], [1], [2]], [0, 1]),
+        ([[1], [0], [1], [0]], [1, 3]),
+        ([[0, 1], [2, 3]], [0]),
+        # The first two share rows with process 1, which shares rows with process 2.
+        ([[0, 1], [1, 2], [3, 3], [2, 4]], [0, 1, 3]),
+    ],
+)
+def test_a_process_runs_its_own_places_and_those_that_share_rows_with_it(processes, own):
+    devices = [[SimpleNamespace(process_index=number) for number in row] for row in processes]
+    assert own_places(cast(Mesh, SimpleNamespace(devices=np.array(devices)))).tolist() == own
 
 
 def test_a_mesh_has_both_axes_in_one_order():

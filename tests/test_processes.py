@@ -20,21 +20,29 @@ TIMEOUT = int(re.findall(r"^TIMEOUT = (\d+)$", SCRIPT.read_text(), re.MULTILINE)
 
 def start(folder: Path, num: int, steps: int) -> list[subprocess.Popen[str]]:
     """So many processes with two devices each."""
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        place = f"localhost:{free.getsockname()[1]}"
+    place = free_place()
     return [
-        subprocess.Popen(
-            [
-                sys.executable, SCRIPT, "--coordinator", place, "--num-processes", str(num),
-                "--process-id", str(i), "--output", folder / "model.scalemix",
-                "--steps", str(steps),
-            ],
-            env=os.environ | {"JAX_NUM_CPU_DEVICES": "2"},
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        python(
+            SCRIPT, "--coordinator", place, "--num-processes", num, "--process-id", i,
+            "--output", folder / "model.scalemix", "--steps", steps,
         )
         for i in range(num)
     ]  # fmt: skip
+
+
+def free_place() -> str:
+    """Where processes can find one another."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        return f"localhost:{free.getsockname()[1]}"
+
+
+def python(*arguments: object) -> subprocess.Popen[str]:
+    """A process with two devices."""
+    return subprocess.Popen(
+        [sys.executable, *map(str, arguments)], env=os.environ | {"JAX_NUM_CPU_DEVICES": "2"},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SCRIPT.parent.parent,
+    )  # fmt: skip
 
 
 def finish(processes: list[subprocess.Popen[str]]) -> list[str]:
@@ -50,6 +58,13 @@ def test_two_processes_train_one_ensemble_and_the_first_writes_it(tmp_path):
     assert re.fullmatch(r"4 devices, 2 processes: -\d\.\d+ nats a row", first)
     assert "nats" not in second
     assert len(sx.load(tmp_path / "model.scalemix").members) == 8
+
+
+def test_members_of_two_processes_draw_and_come_back_as_those_of_one():
+    place = free_place()
+    processes = [python("-m", "tests.processes_script", place, i) for i in range(2)]
+    told = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], told
 
 
 @pytest.mark.slow

@@ -2,7 +2,8 @@
 
 A mesh has two axes. Along `members` lie things that have nothing to say to one another: splits,
 seeds, candidates, members of ensembles, chains. Each device runs its own of them by itself
-(`jax.shard_map`). Along `data` lie the rows of a batch, whose sums XLA adds up over devices.
+(`jax.shard_map`), and each process programs of its own. Along `data` lie the rows of a batch, whose
+sums XLA adds up over devices, and over processes if a row of the mesh has several.
 
 Random numbers come from keys, one for each member, so that they are the same wherever it runs.
 """
@@ -85,8 +86,10 @@ def default_device() -> Any:
     return next(iter(jax.device_put(np.zeros(())).devices()))
 
 
-def put(mesh: Mesh, tree: PyTree, spec: PartitionSpec = WHOLE) -> PyTree:
+def put(mesh: Mesh | None, tree: PyTree, spec: PartitionSpec = WHOLE) -> PyTree:
     """Arrays on the devices of a mesh. Each process has them whole, and gives its devices parts."""
+    if mesh is None:
+        return jax.device_put(tree)
     sharding = NamedSharding(mesh, spec)
     if not mesh.is_multi_process:
         return jax.device_put(tree, sharding)
@@ -101,12 +104,57 @@ def put(mesh: Mesh, tree: PyTree, spec: PartitionSpec = WHOLE) -> PyTree:
     return jax.tree.map(put_parts, tree)
 
 
+def own_places(mesh: Mesh) -> np.ndarray:
+    """The places along members that this process runs, by itself or with others along `data`.
+
+    Between these and the other places of the mesh nothing is sent.
+    """
+    processes = [{device.process_index for device in row} for row in mesh.devices]
+    together = {jax.process_index()}
+    while True:
+        own = [place for place, row in enumerate(processes) if row & together]
+        grown = together.union(*(processes[place] for place in own))
+        if grown == together:
+            return np.array(own)
+        together = grown
+
+
 def to_host(mesh: Mesh | None, tree: PyTree) -> PyTree:
     """Arrays of the host, whole in each process."""
     if mesh is not None and mesh.is_multi_process:
         # Each process has a part of them only.
         tree = _everywhere(mesh)(tree)
     return jax.tree.map(np.asarray, tree)
+
+
+def exchange(mesh: Mesh, own: np.ndarray, tree: PyTree, axis: int) -> PyTree:
+    """Arrays of the host with the members of all places, of those that each process has.
+
+    `own` are its places along members, each with the same number of members along `axis`.
+    """
+    along = mesh.shape[MEMBERS]
+    if len(own) == along:
+        return tree
+    leaves, structure = jax.tree.flatten(tree)
+    first = [np.moveaxis(leaf, axis, 0) for leaf in leaves]
+    rows = [leaf.reshape(len(own), leaf.size // len(own)).view(np.uint8) for leaf in first]
+    # All at once, as bytes: each array that is sent by itself costs a round of messages.
+    sent = np.concatenate(rows, axis=1)
+
+    def share(index: Any) -> np.ndarray:
+        return sent[np.searchsorted(own, np.arange(along)[index[0]])]
+
+    sharding = NamedSharding(mesh, spec(0))
+    placed = jax.make_array_from_callback((along, sent.shape[1]), sharding, share)
+    ends = np.cumsum([row.shape[1] for row in rows])
+    parts = np.split(np.asarray(_everywhere(mesh)(placed)), ends[:-1], axis=1)
+
+    def restored(part: np.ndarray, like: np.ndarray) -> np.ndarray:
+        values = np.ascontiguousarray(part).view(like.dtype)
+        num = along * (len(like) // len(own))
+        return np.moveaxis(values.reshape(num, *like.shape[1:]), 0, axis)
+
+    return structure.unflatten(map(restored, parts, first))
 
 
 @functools.cache

@@ -3,9 +3,10 @@
 XLA runs the steps of small networks on one core, and many side by side no faster than a few at a
 time. So the programs of training and of chains are those of a few members, however many there are:
 trials of settings and the final ensemble share them. And the groups run at the same time, each on a
-core.
+core. Each device of a mesh has as many of every group.
 
-Graphics processors want as many members at once as there are, and have one group.
+Graphics processors want as many members at once as there are, and have one group. So have members
+whose rows are spread over devices: these wait for one another, and had better do so once for all.
 """
 
 import dataclasses
@@ -17,8 +18,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
+from jax.sharding import Mesh
+from jaxtyping import Array
 
-from scalemix._mesh import default_device, is_key
+from scalemix._mesh import DATA, MEMBERS, default_device, is_key, put, spec
 from scalemix._types import PyTree
 from scalemix.inference.layout import Layout
 
@@ -31,15 +34,25 @@ class Groups:
 
     num: int
     size: int
+    """The members of a group on each device."""
     axis: int = 0
+    mesh: Mesh | None = None
+    """The devices; `None` for the default one."""
 
     @staticmethod
     def of(layout: Layout) -> "Groups":
-        """The groups of the members of a layout."""
-        even = layout.num % GROUP_SIZE == 0
-        few = layout.mesh is None and even and default_device().platform == "cpu"
-        size = GROUP_SIZE if few else layout.num_places
-        return Groups(layout.num_places // size, size, layout.axis)
+        """The groups of the members of a layout that this process has."""
+        mesh, work = layout.mesh, layout.work
+        device = default_device() if mesh is None else mesh.devices.flat[0]
+        alone = mesh is None or mesh.shape[DATA] == 1
+        few = alone and work % GROUP_SIZE == 0 and device.platform == "cpu"
+        size = GROUP_SIZE if few else work
+        return Groups(work // size, size, layout.axis, mesh)
+
+    @property
+    def num_devices(self) -> int:
+        """Over how many devices each group is spread."""
+        return 1 if self.mesh is None else self.mesh.shape[MEMBERS]
 
     def split(self, tree: PyTree) -> list[PyTree]:
         """The entries of each group, of arrays or shapes with an axis of members."""
@@ -67,7 +80,8 @@ class Groups:
             return jax.block_until_ready(executable(*given))
 
         # On Ctrl-C the threads end what they are at before anything else happens.
-        with ThreadPoolExecutor(min(self.num, _num_cores())) as pool:
+        at_once = min(self.num, max(1, _num_cores() // self.num_devices))
+        with ThreadPoolExecutor(at_once) as pool:
             return self.join(list(pool.map(run_one, arguments)))
 
     def shapes(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> PyTree:
@@ -79,10 +93,11 @@ class Groups:
             return self._shape(leaf, self.size)
         if is_key(leaf):
             return _key_like(leaf, self._part(jax.random.key_data(leaf), number))
-        first = number * self.size
         # By NumPy, for which no program has to be compiled.
-        place = (slice(None),) * self.axis + (slice(first, first + self.size),)
-        return jax.device_put(np.asarray(leaf)[place])
+        by_device = self._by_device(leaf, self.num * self.size)
+        first = number * self.size
+        place = (slice(None),) * (self.axis + 1) + (slice(first, first + self.size),)
+        return self._put(by_device[place])
 
     def _whole(self, leaves: Sequence[Any]) -> Any:
         one = leaves[0]
@@ -90,11 +105,24 @@ class Groups:
             return self._shape(one, self.size * self.num)
         if is_key(one):
             return _key_like(one, self._whole([jax.random.key_data(leaf) for leaf in leaves]))
-        return jax.device_put(np.concatenate([np.asarray(leaf) for leaf in leaves], self.axis))
+        by_device = [self._by_device(leaf, self.size) for leaf in leaves]
+        return self._put(np.concatenate(by_device, self.axis + 1))
 
-    def _shape(self, leaf: jax.ShapeDtypeStruct, length: int) -> jax.ShapeDtypeStruct:
+    def _by_device(self, leaf: Any, work: int) -> np.ndarray:
+        """The array with an axis of devices before that of the members, so many on each."""
+        shape = np.shape(leaf)
+        before, after = shape[: self.axis], shape[self.axis + 1 :]
+        return np.asarray(leaf).reshape(*before, self.num_devices, work, *after)
+
+    def _put(self, by_device: np.ndarray) -> Array:
+        """The array on the devices, without the axis of these."""
+        shape, axis = by_device.shape, self.axis
+        together = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
+        return put(self.mesh, by_device.reshape(together), spec(axis))
+
+    def _shape(self, leaf: jax.ShapeDtypeStruct, work: int) -> jax.ShapeDtypeStruct:
         before, after = leaf.shape[: self.axis], leaf.shape[self.axis + 1 :]
-        return jax.ShapeDtypeStruct((*before, length, *after), leaf.dtype)
+        return jax.ShapeDtypeStruct((*before, self.num_devices * work, *after), leaf.dtype)
 
 
 def _key_like(key: Any, words: Any) -> Any:

@@ -1,6 +1,7 @@
 """How the members of a run lie on devices: its models, or its chains."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import jax
@@ -8,7 +9,17 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jaxtyping import Array
 
-from scalemix._mesh import DATA, MEMBERS, is_key, mesh_over, put, spec, to_host
+from scalemix._mesh import (
+    DATA,
+    MEMBERS,
+    exchange,
+    is_key,
+    mesh_over,
+    own_places,
+    put,
+    spec,
+    to_host,
+)
 from scalemix._types import PyTree
 
 
@@ -16,11 +27,13 @@ from scalemix._types import PyTree
 class Layout:
     """How arrays with an axis of members lie on the devices of a mesh.
 
-    Where members do not divide evenly, copies of the last one fill up.
+    Members have nothing to say to one another. So each process has the arrays of its own members,
+    and runs programs of its own on them; where it shares the rows of batches with other processes,
+    together with these. Where members do not divide evenly, copies of the last one fill up.
     """
 
-    mesh: Mesh | None
-    """`None` for the default device."""
+    full: Mesh | None
+    """The devices of all processes; `None` for the default device."""
     num: int
     """How many members there are."""
     axis: int = 0
@@ -32,32 +45,40 @@ class Layout:
         if mesh is None:
             return Layout(None, num, axis)
         # As many members on each device as there must be, and no device for copies alone. Every
-        # process takes part in every program, whether it has a member or not.
+        # process takes part in every exchange, whether it has a member or not.
         if mesh.is_multi_process:
             return Layout(mesh, num, axis)
         used = -(-num // -(-num // mesh.shape[MEMBERS]))
         return Layout(mesh_over(mesh.devices[:used]), num, axis)
 
-    @property
-    def num_places(self) -> int:
-        """The number of members, copies included."""
-        if self.mesh is None:
-            return self.num
-        along = self.mesh.shape[MEMBERS]
-        return along * -(-self.num // along)
+    @functools.cached_property
+    def own(self) -> np.ndarray:
+        """The places of the mesh, along members, that this process runs."""
+        return np.zeros(1, int) if self.full is None else own_places(self.full)
+
+    @functools.cached_property
+    def mesh(self) -> Mesh | None:
+        """The devices of this process's programs; `None` for the default device."""
+        return None if self.full is None else mesh_over(self.full.devices[self.own])
 
     @property
     def work(self) -> int:
-        """How many members one device has."""
-        return self.num_places // (1 if self.mesh is None else self.mesh.shape[MEMBERS])
+        """How many members one device has, copies included."""
+        return -(-self.num // (1 if self.full is None else self.full.shape[MEMBERS]))
+
+    @property
+    def members(self) -> np.ndarray:
+        """The members of this process, in the order of its devices, copies included."""
+        places = self.own[:, None] * self.work + np.arange(self.work)
+        return np.minimum(places.reshape(-1), self.num - 1)
 
     # To devices
 
     def place(self, tree: PyTree) -> PyTree:
         """Arrays with members, each where its member runs."""
-        if self.mesh is None:
+        if self.full is None:
             return jax.device_put(tree)
-        which = np.minimum(np.arange(self.num_places), self.num - 1)
+        which = self.members
 
         def fill(leaf: Any) -> Any:
             if is_key(leaf):
@@ -69,7 +90,7 @@ class Layout:
 
     def whole(self, tree: PyTree) -> PyTree:
         """Arrays that every device has whole."""
-        return jax.device_put(tree) if self.mesh is None else put(self.mesh, tree)
+        return put(self.mesh, tree)
 
     def place_sets(
         self, sets: PyTree, which: np.ndarray, rows_axis: int | None = None
@@ -80,16 +101,17 @@ class Layout:
         its device has. Along `rows_axis` they are spread over `data`, if that comes out even.
         """
         which, mesh = which.astype(np.int32), self.mesh
-        if mesh is None:
+        if self.full is None:
             return jax.device_put((sets, which))
-        filled = np.append(which, np.repeat(which[-1:], self.num_places - self.num))
-        by_device = filled.reshape(mesh.shape[MEMBERS], -1)
+        by_device = which[self.members].reshape(len(self.own), -1)
         read = [np.unique(numbers) for numbers in by_device]
         most = max(map(len, read))
         held = np.concatenate([np.resize(numbers, most) for numbers in read])
         local = [np.searchsorted(*pair) for pair in zip(read, by_device, strict=True)]
 
         def place(leaf: np.ndarray) -> Array:
+            if mesh is None:
+                return jax.device_put(leaf[held])
             even = rows_axis is not None and leaf.shape[rows_axis] % mesh.shape[DATA] == 0
             sharding = NamedSharding(mesh, spec(0, rows_axis if even else None))
             shape = (len(held), *leaf.shape[1:])
@@ -105,11 +127,14 @@ class Layout:
     # And back
 
     def cut(self, tree: PyTree) -> PyTree:
-        """Arrays of the host, or shapes, without the copies; on one device the tree as it is."""
-        if self.mesh is None:
+        """All members' arrays of the host, or shapes, without the copies.
+
+        On one device, the tree as it is.
+        """
+        if self.full is None:
             return tree
         if not any(isinstance(leaf, jax.ShapeDtypeStruct) for leaf in jax.tree.leaves(tree)):
-            tree = to_host(self.mesh, tree)
+            tree = exchange(self.full, self.own, to_host(self.mesh, tree), self.axis)
         return jax.tree.map(self._cut, tree)
 
     def _cut(self, leaf: Any) -> Any:
@@ -119,5 +144,5 @@ class Layout:
         return leaf[tuple(map(slice, shape))]
 
     def gather(self, tree: PyTree) -> PyTree:
-        """Arrays on the default device, without the copies."""
-        return tree if self.mesh is None else jax.device_put(self.cut(tree))
+        """All members' arrays on the default device, without the copies."""
+        return tree if self.full is None else jax.device_put(self.cut(tree))

@@ -13,7 +13,6 @@ from scalemix._random import generator_of, split_apart
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
-from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.method import Inferred, Outcome
 from scalemix.inference.side_by_side import SideBySide, stack_fits, take
@@ -141,7 +140,7 @@ def run_jobs(
     lengths = [*num_rows.tolist(), *serves]
     keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
     layout = Layout.over(control.mesh, len(jobs))
-    order_keys, _ = split_keys(keys, Groups.of(layout))
+    order_keys, _ = split_keys(keys)
     stacked = stack(train, exact=exact, least=max(lengths))
     source = InMemory(stacked, num_rows, sets, schedule, order_keys, layout, min(lengths))
     trained = loop.run(

@@ -16,7 +16,6 @@ from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.driver import Control, Run, drive, num_chunks
 from scalemix.inference.fingerprints import fingerprint
-from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training import programs
@@ -110,7 +109,7 @@ class _TrainingRun(Run[TrainingMemory]):
         arrays, self.static = eqx.partition(bare, eqx.is_array)
         self.arrays = layout.place(arrays)
         self.held_out = None if held_out is None else layout.place_sets(held_out, sets)
-        _, step_keys = programs.split_keys(keys, Groups.of(layout))
+        _, step_keys = programs.split_keys(keys)
         self.chunks = Chunks(self.arrays, self.static, source, schedule, step_keys, layout)
 
     def fingerprint(self) -> dict[str, str]:

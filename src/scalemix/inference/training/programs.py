@@ -38,8 +38,9 @@ class Shape(NamedTuple):
 # Keys are derived in one program, where each operation would be one of its own.
 
 
-def split_keys(keys: PRNGKeyArray, groups: Groups) -> tuple[PRNGKeyArray, PRNGKeyArray]:
+def split_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """For each model, a key for the order of its rows and one for its steps."""
+    groups = Groups.of(Layout.over(None, len(keys)))
     return groups.join([_split_keys(part) for part in groups.split(keys)])
 
 

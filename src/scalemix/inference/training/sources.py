@@ -9,6 +9,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._mesh import to_host
 from scalemix._threads import in_this_precision
 from scalemix.data.batches import Data
 from scalemix.data.rows import take_rows
@@ -117,14 +118,17 @@ class InMemory(Source):
         ])  # fmt: skip
         if not self.schedule.stream:
             return Chosen(self.data, self.sets, rows)
-        # Only the rows of this chunk go to the device.
-        pairs = list(zip(self.given[2], np.asarray(self.layout.cut(rows)), strict=True))
+        # Only the rows of this chunk go to the device, and those of members of other processes stay
+        # where they are.
+        members, places = np.unique(self.layout.members, return_index=True)
+        pairs = list(zip(self.given[2][members], to_host(mesh, rows)[places], strict=True))
 
         def gathered(a: np.ndarray) -> np.ndarray:
             return np.stack([a[which][chosen] for which, chosen in pairs])
 
         data = jax.tree.map(gathered, self.given[0])
-        return Chosen(*self.layout.place_sets(data, np.arange(len(pairs)), 2), None)
+        numbers = np.searchsorted(members, np.arange(self.layout.num))
+        return Chosen(*self.layout.place_sets(data, numbers, 2), None)
 
     def identity(self) -> list[np.ndarray]:
         data, num_rows, sets = self.given
