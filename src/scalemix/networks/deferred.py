@@ -14,6 +14,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, DTypeLike
 
 from scalemix._types import Shaped
@@ -174,7 +175,8 @@ class Factored(Deferred):
         if self.num_stacked:
             return product.multiply(self.value(), product.data)
         first, *rest = (term.times(product) for term in self.terms)
-        return sum(rest, start=first)
+        # Named, so that it is kept where sums are computed again: the terms are twice as large.
+        return checkpoint_name(sum(rest, start=first), "product") if rest else first
 
 
 class Cut(Factored):
@@ -236,21 +238,25 @@ class Lookup(NamedTuple):
     starts: dict[int, Array]
 
 
+class Loop(NamedTuple):
+    """A loop in which a weight acts."""
+
+
 class Probe(Deferred):
     """Records how a weight is used.
 
-    `note` is called with each product outside of loops, and with `None` for any other use. A lookup
-    is told of beforehand.
+    `note` is called with each product outside of loops, with each loop, and with `None` for any
+    other use. A lookup is told of beforehand.
     """
 
     blank: Array
-    note: Callable[[Use | Lookup | None], None] = eqx.field(static=True)
+    note: Callable[[Use | Lookup | Loop | None], None] = eqx.field(static=True)
     axes: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self,
         blank: Array,
-        note: Callable[[Use | Lookup | None], None],
+        note: Callable[[Use | Lookup | Loop | None], None],
         axes: tuple[int, ...] | None = None,
     ):
         self.blank, self.note = blank, note
@@ -265,7 +271,8 @@ class Probe(Deferred):
         return self.blank
 
     def repeated(self) -> Array:
-        return self.value()
+        self.note(Loop())
+        return self.blank
 
     def looked_up(self, starts: dict[int, Array]) -> None:
         self.note(Lookup({self.axes[axis]: start for axis, start in starts.items()}))
