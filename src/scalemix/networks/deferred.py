@@ -21,6 +21,8 @@ from scalemix._types import Shaped
 
 # Added under the square root, so that a unit that is off has a finite gradient.
 TINY = 1e-16
+# How many numbers of single precision a processor takes at once, at the most.
+VECTOR = 16
 
 
 class Product(NamedTuple):
@@ -79,9 +81,20 @@ class Term(eqx.Module):
     of which each belongs to as many entries of the axis `outputs`.
     """
 
-    base: Array
+    held: Array
     factors: dict[int, Array]
     outputs: int | None = eqx.field(static=True, default=None)
+    turned: bool = eqx.field(static=True, default=False)
+    """Whether the array held is the transpose."""
+
+    @property
+    def base(self) -> Array:
+        """The array without its factors."""
+        return self.held.T if self.turned else self.held
+
+    def turn(self) -> "Term":
+        """The same with the transpose held."""
+        return Term(self.base.T, self.factors, self.outputs, turned=True)
 
     def value(self) -> Array:
         """The array with its factors multiplied in."""
@@ -157,6 +170,12 @@ class Factored(Deferred):
     def plain(self) -> bool:
         """Whether axes of the factors are axes of the arrays, and as long."""
         return self.num_stacked == 0 and not any(term.grouped for term in self.terms)
+
+    def repeated(self) -> "Factored":
+        # The gradient of a matrix is summed up over the steps of a loop as the matrix is held. On
+        # a CPU, XLA takes twice as long for it where rows are shorter than the processor's vectors.
+        narrow = len(self.like.shape) == 2 and self.like.shape[1] < VECTOR <= self.like.shape[0]
+        return self.map(Term.turn) if narrow and not self.num_stacked else self
 
     def map(self, change: Callable[[Term], Term]) -> "Factored":
         """The sum with each term changed."""
