@@ -14,12 +14,15 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 from jaxtyping import Array, DTypeLike
 
 from scalemix._types import Shaped
 
 # Added under the square root, so that a unit that is off has a finite gradient.
 TINY = 1e-16
+# How many numbers of single precision a processor takes at once, at the most.
+VECTOR = 16
 
 
 class Product(NamedTuple):
@@ -78,9 +81,20 @@ class Term(eqx.Module):
     of which each belongs to as many entries of the axis `outputs`.
     """
 
-    base: Array
+    held: Array
     factors: dict[int, Array]
     outputs: int | None = eqx.field(static=True, default=None)
+    turned: bool = eqx.field(static=True, default=False)
+    """Whether the array held is the transpose."""
+
+    @property
+    def base(self) -> Array:
+        """The array without its factors."""
+        return self.held.T if self.turned else self.held
+
+    def turn(self) -> "Term":
+        """The same with the transpose held."""
+        return Term(self.base.T, self.factors, self.outputs, turned=True)
 
     def value(self) -> Array:
         """The array with its factors multiplied in."""
@@ -157,6 +171,12 @@ class Factored(Deferred):
         """Whether axes of the factors are axes of the arrays, and as long."""
         return self.num_stacked == 0 and not any(term.grouped for term in self.terms)
 
+    def repeated(self) -> "Factored":
+        # The gradient of a matrix is summed up over the steps of a loop as the matrix is held. On
+        # a CPU, XLA takes twice as long for it where rows are shorter than the processor's vectors.
+        narrow = len(self.like.shape) == 2 and self.like.shape[1] < VECTOR <= self.like.shape[0]
+        return self.map(Term.turn) if narrow and not self.num_stacked else self
+
     def map(self, change: Callable[[Term], Term]) -> "Factored":
         """The sum with each term changed."""
         return type(self)(tuple(change(term) for term in self.terms))
@@ -174,7 +194,8 @@ class Factored(Deferred):
         if self.num_stacked:
             return product.multiply(self.value(), product.data)
         first, *rest = (term.times(product) for term in self.terms)
-        return sum(rest, start=first)
+        # Named, so that it is kept where sums are computed again: the terms are twice as large.
+        return checkpoint_name(sum(rest, start=first), "product") if rest else first
 
 
 class Cut(Factored):
@@ -236,21 +257,25 @@ class Lookup(NamedTuple):
     starts: dict[int, Array]
 
 
+class Loop(NamedTuple):
+    """A loop in which a weight acts."""
+
+
 class Probe(Deferred):
     """Records how a weight is used.
 
-    `note` is called with each product outside of loops, and with `None` for any other use. A lookup
-    is told of beforehand.
+    `note` is called with each product outside of loops, with each loop, and with `None` for any
+    other use. A lookup is told of beforehand.
     """
 
     blank: Array
-    note: Callable[[Use | Lookup | None], None] = eqx.field(static=True)
+    note: Callable[[Use | Lookup | Loop | None], None] = eqx.field(static=True)
     axes: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self,
         blank: Array,
-        note: Callable[[Use | Lookup | None], None],
+        note: Callable[[Use | Lookup | Loop | None], None],
         axes: tuple[int, ...] | None = None,
     ):
         self.blank, self.note = blank, note
@@ -265,7 +290,8 @@ class Probe(Deferred):
         return self.blank
 
     def repeated(self) -> Array:
-        return self.value()
+        self.note(Loop())
+        return self.blank
 
     def looked_up(self, starts: dict[int, Array]) -> None:
         self.note(Lookup({self.axes[axis]: start for axis, start in starts.items()}))

@@ -27,6 +27,7 @@ from scalemix.networks.deferred import (
     Deferred,
     Factored,
     LocalGaussian,
+    Loop,
     Probe,
     Term,
     Use,
@@ -43,6 +44,8 @@ class Uses(NamedTuple):
     """The sites whose weights act once, with the shape of the product in which they do."""
     often: dict[str, Site]
     """All others."""
+    in_loops: bool
+    """Whether some of these act in loops, such as one over the steps of a sequence."""
 
 
 def find_uses(
@@ -69,7 +72,8 @@ def find_uses(
         and holds(only.product.data.dtype, site.weight(network).dtype)
     }
     often = {site.name: site for site in sites if site.name not in once}
-    return Uses(once, often)
+    in_loops = any(isinstance(use, Loop) for uses in seen.values() for use in uses)
+    return Uses(once, often, in_loops)
 
 
 def _only(uses: list[Any]) -> Use | None:
@@ -83,21 +87,25 @@ class Noise(NamedTuple):
 
     normals: Array
     """(..., entries of all products in which weights act once): standard normal."""
-    signs: Array
-    """(..., signed axes of all weights that act more often): one or minus one."""
+    signs: dict[str, dict[int, Array]]
+    """For each weight that acts more often and each of its signed axes, one or minus one:
+    (..., entries of the axis)."""
     shared: dict[str, Array]
     """Standard normal numbers of the shape of each such weight."""
 
 
 def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
     """Noise for an array of passes of this shape: examples, or draws of examples."""
-    drawn, shared = jnp.zeros((*shape, 0)), {}
+    drawn, shared = {}, {}
     if uses.often:
         key, sign_key, shared_key = jax.random.split(key, 3)
-        num_signs = sum(
-            math.prod(s) for site in uses.often.values() for s in _signed(site).values()
-        )
-        drawn = signs(sign_key, (*shape, num_signs))
+        sizes = [math.prod(s) for site in uses.often.values() for s in _signed(site).values()]
+        # In pieces at once: a slice of them all would be looked up anew for each entry of the data.
+        pieces = iter(_pieces(signs(sign_key, (*shape, sum(sizes))), sizes))
+        drawn = {
+            name: {axis: next(pieces) for axis in _signed(site)}
+            for name, site in uses.often.items()
+        }
         keys = jax.random.split(shared_key, len(uses.often))
         shared = {
             name: normals(subkey, site.shape)
@@ -121,12 +129,11 @@ def gaussian_weights(
     for name, piece in zip(uses.once, _pieces(sign * noise.normals, sizes), strict=True):
         piece = piece.astype(means[name].dtype)
         weights[name] = LocalGaussian(means[name], deviations[name] ** 2, piece)
-    shapes = [shape for site in uses.often.values() for shape in _signed(site).values()]
-    pieces = iter(_pieces(noise.signs, [math.prod(shape) for shape in shapes]))
     for name, site in uses.often.items():
         dtype = means[name].dtype
         own = {
-            axis: next(pieces).reshape(shape).astype(dtype) for axis, shape in _signed(site).items()
+            axis: noise.signs[name][axis].reshape(shape).astype(dtype)
+            for axis, shape in _signed(site).items()
         }
         # The sign goes to one axis only: on both it would cancel.
         one = min(own)
@@ -148,7 +155,7 @@ def _signed(site: Site) -> dict[int, tuple[int, ...]]:
 
 
 def _pieces(values: Array, sizes: list[int]) -> list[Array]:
-    return jnp.split(values, np.cumsum(sizes)[:-1]) if sizes else []
+    return jnp.split(values, np.cumsum(sizes)[:-1], axis=-1) if sizes else []
 
 
 def draw_network(

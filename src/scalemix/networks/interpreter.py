@@ -11,12 +11,17 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Jaxpr, JaxprEqn
+from jax.extend.core import Jaxpr, JaxprEqn, Primitive
 from jaxtyping import Array
 
 from scalemix._jaxprs import bind, run_operations, scan_counts
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Deferred, Factored, Probe, Product, Term, along, has_range
+
+# What a loop's backward pass computes again in place of keeping it for every step. It costs nothing
+# beside the products, and such results are mostly made of what is kept anyway: a state with signs,
+# one minus a gate.
+CHEAP = frozenset({"add", "sub", "mul", "neg"})
 
 Value = Any
 """An array or a deferred one."""
@@ -92,18 +97,19 @@ def _dot(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     def multiply(weight: Array, data: Array) -> Array:
         if which == 1:
             return bind(equation, [data, weight])[0]
-        if free or batched[0]:
+        if batched[0]:
             return bind(equation, [weight, data])[0]
-        # `x W'` in place of `W x`, which is the same for a vector. Mapped over examples it gives
+        # `x W'` in place of `W x`, and its axes put in order. Mapped over examples it gives
         # examples by units, as everything else has them: `W x` would be transposed in every layer,
-        # forward and backward.
+        # forward and backward, and by all that reads it.
         swapped, precision = (contracted[1], contracted[0]), equation.params["precision"]
         if isinstance(precision, tuple):
             # That of the left one and that of the right one.
             precision = precision[::-1]
-        return bind(
+        (output,) = bind(
             equation, [data, weight], dimension_numbers=(swapped, batched), precision=precision
-        )[0]
+        )
+        return jnp.moveaxis(output, range(len(free)), range(-len(free), 0))
 
     product = Product(
         multiply,
@@ -166,7 +172,10 @@ def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
     fixed = [v.repeated() if _is_deferred(v) else v for v in inputs[:num_consts]]
     first = [_value(v) for v in inputs[num_consts : num_consts + num_carried]]
     # Weights that are stacked go through the loop one by one, and stay deferred.
-    stacks = [v if _is_stack(v) else _value(v) for v in inputs[num_consts + num_carried :]]
+    stacks = [
+        v if _is_stack(v) else _value(v.repeated()) if _is_deferred(v) else v
+        for v in inputs[num_consts + num_carried :]
+    ]
 
     def step(carried: list[Array], slices: list[Value]) -> tuple[list[Array], list[Array]]:
         slices = [v.one_of_stack() if _is_stack(v) else v for v in slices]
@@ -174,11 +183,17 @@ def _scan(equation: JaxprEqn, inputs: list[Value]) -> list[Value]:
         values = [_value(output) for output in outputs]
         return values[:num_carried], values[num_carried:]
 
+    # Nothing outside of the loop is the same as what its backward pass computes again.
+    lean = jax.checkpoint(step, prevent_cse=False, policy=_is_kept)
     carried, stacked = jax.lax.scan(
-        step, first, stacks, length=parameters["length"],
+        lean, first, stacks, length=parameters["length"],
         reverse=parameters["reverse"], unroll=parameters["unroll"],
     )  # fmt: skip
     return [*carried, *stacked]
+
+
+def _is_kept(primitive: Primitive, *_: Any, **__: Any) -> bool:
+    return primitive.name not in CHEAP
 
 
 def _is_stack(value: Value) -> bool:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -11,13 +10,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
-from scalemix._random import check_key, noise_key, side_key
+from scalemix._random import check_key, noise_key
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, as_batch
 from scalemix.data.values import is_number
 from scalemix.inference.training.depth import places_in_depth, shares_of_steps
 from scalemix.inference.training.engine import State, Terms
-from scalemix.inference.training.objectives import lower_bound
+from scalemix.inference.training.passes import expected_log_likelihood
 from scalemix.inference.training.scales import (
     best_variances,
     falls_at_zero,
@@ -28,15 +27,8 @@ from scalemix.inference.training.scales import (
 from scalemix.inference.training.scoring import RowScores, score_rows
 from scalemix.inference.training.settings import Training
 from scalemix.model.model import Model
-from scalemix.networks.calling import in_training, mean_state, row_keys, state_of, train_rows
-from scalemix.networks.gaussians import (
-    Noise,
-    draw_network,
-    draw_noise,
-    find_uses,
-    gaussian_weights,
-    run_with_weights,
-)
+from scalemix.networks.calling import state_of
+from scalemix.networks.gaussians import draw_network
 from scalemix.posterior.networks import GaussianNetworks
 
 # A score takes at least so many draws. A step makes do with fewer.
@@ -274,54 +266,17 @@ class VariationalEM(Training):
         """
         batch, key = as_batch(batch, model.dtype), noise_key(check_key(key, "key"))
         means, log_deviations = state.learned
-        current = model.with_learned(means).with_state(state.network_state)
-        deviations = state.learned.deviations
         kl, hyper = jnp.zeros(()), jnp.zeros(())
-        for prior in current.site_priors:
+        for prior in model.with_learned(means).site_priors:
             v = state.variances[prior.name]
             kl = kl + kl_divergence(prior, prior.weight, log_deviations[prior.name], v)
             hyper = hyper + log_hyperprior(prior, v)
 
-        # Draws come in pairs of opposite noise: half the random numbers, which on a CPU cost as
-        # much as the products, and the errors of a pair cancel in part.
-        dtype = batch.weight.dtype
-        signs = jnp.array([1.0, -1.0] if self.num_draws % 2 == 0 else [1.0], dtype)
-        num_pairs, num_rows = self.num_draws // len(signs), len(batch.y)
-        trained = in_training(current.network)
-        uses = find_uses(trained, model.sites, batch.x, key)
-        noise = draw_noise(uses, (num_pairs, num_rows), key)
-        # A pair has the network's own noise in common, as it has the prior's but for its sign.
-        keys = row_keys(trained, side_key(key), (num_pairs, num_rows))
-        noise = jax.tree.map(lambda leaf: leaf.astype(dtype), noise)
-
-        # What passes have of their own, and what they share.
-        of_each: Any = Noise(0, 0, None)  # pyright: ignore[reportArgumentType]
-
-        def one(pass_one: Callable[..., Any], noise: Noise, sign: Array, y: Array) -> Array:
-            weights = gaussian_weights(trained, model.sites, uses, deviations, noise, sign)
-            output = pass_one(
-                lambda *given: run_with_weights(trained, model.sites, weights, *given)
-            )
-            return current.likelihood.log_prob(output, y)
-
-        def of_pair(noise: Noise, keys: PRNGKeyArray | None) -> tuple[Array, PyTree]:
-            def of_sign(sign: Array) -> tuple[Array, PyTree]:
-                return train_rows(
-                    one, trained, batch.x, keys, noise, sign, batch.y, in_axes=(of_each, None, 0)
-                )
-
-            return jax.vmap(of_sign)(signs)
-
-        # A pair alone goes without an axis of pairs: gradients are summed over signs, and on a CPU
-        # XLA's sum beside an axis of length one takes as long as all the rest of a step.
-        if num_pairs == 1:
-            alone = Noise(noise.normals[0], noise.signs[0], noise.shared)
-            values, states = of_pair(alone, None if keys is None else keys[0])
-        else:
-            values, states = jax.vmap(of_pair, in_axes=(of_each, 0))(noise, keys)
-        values = values.reshape(self.num_draws, num_rows)
-        fit = lower_bound(values, batch.weight, total=batch.total)
-        return Bound(fit, kl, hyper, mean_state(states, 1 if num_pairs == 1 else 2))
+        learned = means, state.learned.deviations
+        fit, after = expected_log_likelihood(
+            learned, model, state.network_state, batch, self.num_draws, key
+        )
+        return Bound(fit, kl, hyper, after)
 
     def terms(
         self,
