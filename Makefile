@@ -5,7 +5,8 @@ STAMP := .venv/.installed
 # Whole files go to a worker, so that tests share fits and compiled programs, in the order of
 # tests/conftest.py.
 WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Modules are translated when they are first imported: most of them never are.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
 .PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-conformal benchmark-holes benchmark-latency clean
 

@@ -23,6 +23,8 @@ BY_OUTPUT = sx.ARD(sx.HalfCauchy(1.0), by="output", scale=0.7)
 BY_UNIT = sx.ARD(sx.HalfCauchy(1.0), scale=0.7)
 PROJECTIONS = [f"mixer.{name}_proj" for name in ("query", "key", "value", "output")]
 NUM_DRAWS = 4000
+# What happens to one member happens to each of two, too.
+FEW_MEMBERS = pytest.mark.parametrize("num_members", [pytest.param(1, marks=pytest.mark.slow), 2])
 
 
 class Mixed(eqx.Module):
@@ -169,7 +171,7 @@ def test_weights_of_few_digits_have_a_factor_where_rounding_allows_it(is_proof, 
     assert small.report.num_parameters == (117, 53 if width == 3 else 57)
 
 
-@pytest.mark.parametrize("num_members", [1, 2])
+@FEW_MEMBERS
 def test_other_places_of_each_head_go_with_all_that_stands_beside_them(num_members):
     off = [
         {"mixer.query_proj": {0: (1, 6, 7)}, "mixer.output_proj": {1: (0, 5)}},
@@ -202,7 +204,7 @@ def test_other_places_of_each_head_go_with_all_that_stands_beside_them(num_membe
             assert np.sum(one == 0) == (4 if site != "mixer.output_proj" else 0)
 
 
-@pytest.mark.parametrize("num_members", [1, 2])
+@FEW_MEMBERS
 def test_widths_of_norms_go_and_their_files_load(num_members, tmp_path):
     both = sx.ARD(sx.HalfCauchy(1.0), by=("unit", "output"), scale=0.7)
     priors = {"enter": BY_OUTPUT, "hidden": both, "last": BY_UNIT}

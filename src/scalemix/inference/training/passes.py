@@ -77,10 +77,11 @@ def expected_log_likelihood(
     if num_draws > 1 and _fill_products(uses):
 
         def fit_of_pair(learned: Learned, own: tuple[Any, Any, Any]) -> tuple[Array, PyTree]:
-            *random, keys = own
+            normals, own_signs, keys = own
+            noise_of_pair = Noise(normals, own_signs, noise.shared)
 
             def fit_of(learned: Learned, sign: Array) -> tuple[Array, PyTree]:
-                values, state = of_pass(learned, Noise(*random, noise.shared), keys, sign)
+                values, state = of_pass(learned, noise_of_pair, keys, sign)
                 return lower_bound(values[None], batch.weight, total=batch.total), state
 
             return mean_one_by_one(fit_of, learned, signs)
