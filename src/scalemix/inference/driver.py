@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from scalemix._mesh import connect
 from scalemix.inference import checkpoint as checkpoints
 
 
@@ -125,6 +126,10 @@ def drive(run: Run[MemoryT], control: Control) -> MemoryT:
     path = control.checkpoint
     prints: dict[str, str] = {}
     resuming = False
+    try:
+        connect(control.mesh)
+    except jax.errors.JaxRuntimeError as error:
+        raise _of_several_processes(path) from error
     if path is not None:
         prints = run.fingerprint()
         resuming = checkpoints.can_resume(path, control.resume)
@@ -160,15 +165,20 @@ def drive(run: Run[MemoryT], control: Control) -> MemoryT:
     except jax.errors.JaxRuntimeError as error:
         if jax.process_count() == 1:
             raise
-        saved = "checkpoint= would have let it go on." if path is None else (
-            f"The last checkpoint is in {path}: start all processes again, in any number, with "
-            f"the same arguments and resume=True."
-        )  # fmt: skip
-        raise RuntimeError(
-            f"A program that all {jax.process_count()} processes run together has failed in this "
-            f"one, most likely because another has ended or cannot be reached. {saved}"
-        ) from error
+        raise _of_several_processes(path) from error
     return memory
+
+
+def _of_several_processes(path: Path | None) -> RuntimeError:
+    """The error for whoever waits for another process in vain."""
+    saved = "checkpoint= would have let it go on." if path is None else (
+        f"The last checkpoint is in {path}: start all processes again, in any number, with "
+        f"the same arguments and resume=True."
+    )  # fmt: skip
+    return RuntimeError(
+        f"A program that all {jax.process_count()} processes run together has failed in this "
+        f"one, most likely because another has ended or cannot be reached. {saved}"
+    )
 
 
 def num_chunks(num_steps: int, chunk_steps: int) -> int:
