@@ -58,7 +58,7 @@ def main(place: str, index: int) -> None:
     names = ("members", "data")
     apart, beside = Mesh(devices.reshape(4, 1), names), Mesh(devices, names)
     one_each, across = Mesh(devices[:, :1], names), Mesh(devices.T, names)
-    for num, axis in ((5, 0), (32, 0), (5, 1)):
+    for num, axis in ((5, 0), (32, 0), (5, 1), (4, 1)):
         for mesh in (apart, beside, one_each):
             layout = check(mesh, num, axis)
             # A process's programs are its own, and one device needs no mesh.

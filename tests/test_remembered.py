@@ -57,6 +57,25 @@ def test_nothing_outlives_its_owner():
     assert len(memory) == memory.num_bytes == 0
 
 
+def test_owners_may_go_while_bytes_are_counted():
+    memory, owners = Memory(10_000), [Owner(), Owner()]
+    for owner in owners:
+        memory.of(owner, "a", kilobyte)
+    del owner
+
+    class Collecting(int):
+        """A number that stands for the collector, which may come between any two steps."""
+
+        def __radd__(self, other):
+            owners.clear()
+            return other + int(self)
+
+    place, first = next(iter(memory._kept.items()))
+    memory._kept[place] = first._replace(num_bytes=Collecting(first.num_bytes))
+    assert memory.num_bytes == 2048
+    assert len(memory) == memory.num_bytes == 0
+
+
 class Module(eqx.Module):
     weight: jax.Array
 

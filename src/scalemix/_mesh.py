@@ -136,7 +136,8 @@ def exchange(mesh: Mesh, own: np.ndarray, tree: PyTree, axis: int) -> PyTree:
     if len(own) == along:
         return tree
     leaves, structure = jax.tree.flatten(tree)
-    first = [np.moveaxis(leaf, axis, 0) for leaf in leaves]
+    # In their own order in memory: else bytes cannot be told from numbers.
+    first = [np.ascontiguousarray(np.moveaxis(leaf, axis, 0)) for leaf in leaves]
     rows = [leaf.reshape(len(own), leaf.size // len(own)).view(np.uint8) for leaf in first]
     # All at once, as bytes: each array that is sent by itself costs a round of messages.
     sent = np.concatenate(rows, axis=1)

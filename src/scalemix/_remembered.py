@@ -39,7 +39,8 @@ class Memory:
     def num_bytes(self) -> int:
         """What all arrays take."""
         with self._lock:
-            return sum(kept.num_bytes for kept in self._kept.values())
+            # A list, at once: between two steps of Python the collector may drop some of them.
+            return sum(kept.num_bytes for kept in list(self._kept.values()))
 
     def __len__(self) -> int:
         return len(self._kept)
