@@ -160,14 +160,16 @@ def exchange(mesh: Mesh, own: np.ndarray, tree: PyTree, axis: int) -> PyTree:
 
 @functools.cache
 def connect(mesh: Mesh | None) -> None:
-    """Have the processes of a mesh find one another, once.
+    """Have the processes of a mesh find one another, once, along rows as along members.
 
-    They would at their first exchange, and Gloo waits for half a minute then. By that time one may
-    be ahead of another that compiles for longer. At the start, all are about as far.
+    They would when they first send anything, and Gloo waits for half a minute then. By that time
+    one may be ahead of another that compiles for longer. At the start, all are about as far.
     """
-    if mesh is not None:
-        own = own_places(mesh)
-        exchange(mesh, own, np.zeros(len(own), np.uint8), 0)
+    if mesh is None or not mesh.is_multi_process:
+        return
+    nothing = put(mesh, np.zeros(mesh.devices.shape, np.float32), PartitionSpec(MEMBERS, DATA))
+    sums = jax.jit(lambda places: places.sum(1), out_shardings=NamedSharding(mesh, spec(0)))
+    jax.block_until_ready(_everywhere(mesh)(sums(nothing)))
 
 
 @functools.cache

@@ -176,7 +176,7 @@ def _of_several_processes(path: Path | None) -> RuntimeError:
         f"the same arguments and resume=True."
     )  # fmt: skip
     return RuntimeError(
-        f"A program that all {jax.process_count()} processes run together has failed in this "
+        f"What the {jax.process_count()} processes do together has failed in this "
         f"one, most likely because another has ended or cannot be reached. {saved}"
     )
 

@@ -74,7 +74,10 @@ def make_draws(draws: Draws, owner: Any = None) -> AnyDraws:
         return _program()(draws)
     # Networks may be in double precision, where that is switched on.
     precision = jax.dtypes.canonicalize_dtype(np.float64)
-    return remembered(owner, ("draws", draws.num, precision), lambda: _program()(draws))
+    settings: Any = jax.config
+    # Which numbers come of a key is a setting of JAX's.
+    named = ("draws", draws.num, precision, settings.jax_threefry_partitionable)
+    return remembered(owner, named, lambda: _program()(draws))
 
 
 def _size(networks: AnyNetworks) -> int:
