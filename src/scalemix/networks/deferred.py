@@ -173,7 +173,8 @@ class Factored(Deferred):
 
     def repeated(self) -> "Factored":
         # The gradient of a matrix is summed up over the steps of a loop as the matrix is held. On
-        # a CPU, XLA takes twice as long for it where rows are shorter than the processor's vectors.
+        # a CPU, XLA is slower at it where rows are shorter than the processor's vectors: a step of
+        # the GRU in benchmarks/networks.py takes a twentieth longer.
         narrow = len(self.like.shape) == 2 and self.like.shape[1] < VECTOR <= self.like.shape[0]
         return self.map(Term.turn) if narrow and not self.num_stacked else self
 
