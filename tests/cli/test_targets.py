@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from scalemix.cli.models import read_model
+from scalemix.recipes import Fitted
 from tests.cli.conftest import SMALL, run
 
 RNG = np.random.default_rng(0)
@@ -65,6 +66,24 @@ def test_another_kind_is_suggested_and_cells_of_another_are_named(tmp_path):
     assert "--target-kind count is about numbers" in ran.err
 
 
+@pytest.fixture
+def as_before(monkeypatch):
+    """Models as they were before cells far outside were drawn in."""
+    monkeypatch.setattr(Fitted, "to_table", lambda posterior, trials=(): Fitted(posterior, trials))
+
+
+def test_a_row_far_outside_has_an_answer(tmp_path):
+    data, model = write(tmp_path / "d.csv", TARGETS["time"]), tmp_path / "m"
+    fit = ["fit", data, "-t", "y", "-o", model, "--target-kind", "time", *SMALL, "--steps", "200"]
+    assert run(*fit).code == 0
+    far = tmp_path / "far.csv"
+    far.write_text("a\n0.5\n50000\n-50000\n", encoding="utf-8")
+    told = run("predict", model, far, "--json").json["predictions"]
+    assert np.isfinite(told["prediction"]).all()
+    assert [outside > 0.5 for outside in told["outside"]] == [False, True, True]
+
+
+@pytest.mark.usefixtures("as_before")
 def test_a_row_that_overflows_takes_no_answer_from_others(tmp_path):
     data, model = write(tmp_path / "d.csv", TARGETS["time"]), tmp_path / "m"
     fit = ["fit", data, "-t", "y", "-o", model, "--target-kind", "time", *SMALL, "--steps", "200"]
@@ -93,6 +112,7 @@ def test_a_row_that_overflows_takes_no_answer_from_others(tmp_path):
     assert f"all.csv, line {line}: so far from the training data" in refused.err
 
 
+@pytest.mark.usefixtures("as_before")
 def test_a_held_out_row_that_overflows_costs_the_figures_and_not_the_fit(tmp_path):
     data, model = write(tmp_path / "d.csv", TARGETS["time"]), tmp_path / "m"
     fit = ["fit", data, "-t", "y", "-o", model, "--target-kind", "time", *SMALL, "--steps", "200"]

@@ -3,11 +3,14 @@
 import pickle
 import warnings
 
+import equinox as eqx
 import numpy as np
 import pandas
 import pytest
 
 import scalemix as sx
+from scalemix._warnings import Said
+from scalemix.recipes import Fitted
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 from scalemix.sklearn.targets import check_numbers
 
@@ -51,6 +54,13 @@ def test_a_row_that_overflows_takes_no_answer_from_others(kind):
     fitted = ScaleMixRegressor(target=kind, **QUICK).fit(X, TARGETS[kind])
     far = X[:4].copy()
     far[2, 0] = 1e4
+    with pytest.warns(sx.RangeWarning, match="1 of 4 rows lies far outside"):
+        drawn_in = fitted.predict(far)
+    assert np.isfinite(drawn_in).all()
+    # As models are that were fitted before far cells were drawn in.
+    scaling = fitted.posterior_.scaling._replace(draws_in=False)
+    fitted.posterior_ = eqx.tree_at(lambda p: p.scaling, fitted.posterior_, scaling)
+    fitted._said = Said()
     with (
         pytest.warns(sx.RangeWarning, match="1 of 4 rows lies far outside"),
         pytest.warns(sx.RangeWarning, match="at row 2 of x is beyond .* given as infinite"),
@@ -145,7 +155,9 @@ def test_rows_outside_the_training_data_are_said_with_their_columns():
     pickle.loads(pickle.dumps(fitted)).predict(frame)
 
 
-def test_what_is_odd_about_rows_is_said_once_for_each_fit_and_set_of_rows():
+def test_what_is_odd_about_rows_is_said_once_for_each_fit_and_set_of_rows(monkeypatch):
+    # Where cells far outside are not drawn in, there is more to be said.
+    monkeypatch.setattr(Fitted, "to_table", lambda posterior, trials=(): Fitted(posterior, trials))
     frame = pandas.DataFrame({"a": X[:, 0], "b": np.where(X[:, 1] > 0, "x", "y")})
     estimator = ScaleMixRegressor(target="positive", **QUICK)
     fitted = estimator.fit(frame, TARGETS["positive"])

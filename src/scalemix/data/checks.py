@@ -151,7 +151,7 @@ def inputs_as_seen(
             f"More than {FARTHEST:g} scales away nothing can be predicted: check the column's "
             f"unit, or remove the row."
         )
-    return seen
+    return scaling.drawn_in(seen)
 
 
 def check_targets(y: Any, likelihood: Likelihood) -> np.ndarray:

@@ -31,6 +31,8 @@ class Scaling(NamedTuple):
     y_scale: float | np.ndarray
     x_ends: np.ndarray | None = None
     """The least and the largest value of each column, (2, columns), where they are known."""
+    draws_in: bool = False
+    """Whether inputs far beyond these ends are drawn in (`draw_in`)."""
 
     def inputs(self, x: np.ndarray, dtype: Any = None) -> np.ndarray:
         """Inputs as the network sees them; infinite where the type cannot hold the number.
@@ -50,6 +52,12 @@ class Scaling(NamedTuple):
                 part /= self.x_scale
                 seen[start : start + step] = part
         return seen
+
+    def drawn_in(self, seen: np.ndarray) -> np.ndarray:
+        """Scaled inputs, none of them farther outside than networks are to be asked about."""
+        if not self.draws_in or self.x_ends is None:
+            return seen
+        return draw_in(seen, self.inputs(self.x_ends, seen.dtype))
 
     def keeping_inputs(self, kept: list[int]) -> "Scaling":
         """The scaling of these columns alone."""
@@ -87,6 +95,25 @@ class Scaling(NamedTuple):
 
 # Data that stay as they are.
 UNSCALED = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
+
+
+def draw_in(seen: Any, ends: Any) -> Any:
+    """Scaled inputs in which none lies beyond its ends, (2, columns), by two of their widths.
+
+    Up to one width they stay as they are. Beyond, a distance of `t` widths becomes `2 - 1 / t`,
+    which goes on smoothly. A network's mean and noise go on in straight lines, and a cell that is a
+    hundred widths away, mostly a mistake, would get a prediction a hundred times as far out. The
+    arrays are NumPy's or JAX's.
+    """
+    numpy = seen.__array_namespace__()
+    low, high = ends[:1], ends[1:]
+    # A column that does not vary keeps its unit.
+    width = numpy.where(high > low, high - low, numpy.ones_like(high))
+    inside = numpy.clip(seen, low, high)
+    beyond = (seen - inside) / width
+    far = numpy.abs(beyond) > 1
+    drawn = numpy.sign(beyond) * (2 - 1 / numpy.where(far, numpy.abs(beyond), 1))
+    return numpy.where(far, inside + drawn * width, seen)
 
 
 def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:

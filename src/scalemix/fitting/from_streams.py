@@ -67,7 +67,7 @@ def fit_stream(
         with bar(progress, pace_of(stream)) as report:
             control = control_of(report, checkpoint, resume, devices)
             outcome = method.run_stream(StreamProblem(model, method, stream, one_key), control)
-        return Fitted(_posterior(outcome, scaling, predict_key), ())
+        return Fitted.to_table(_posterior(outcome, scaling, predict_key))
     plan = recipe.plan(num_rows)
     trial_key, final_key, split_key, predict_key = jax.random.split(fit_key, 4)
     with bar(progress) as report:
@@ -84,7 +84,7 @@ def fit_stream(
         outcome = run_stream(jobs, schedule, stream, control).outcome(plan.num_members)
     posterior = _posterior(outcome, scaling, predict_key, choice)
     trials = trials_of(recipe, candidates, layout, choice.shares, choice.scores, counts)
-    return Fitted(posterior, trials)
+    return Fitted.to_table(posterior, trials)
 
 
 def _in_chunks(method: Any, steps: int) -> Any:

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
@@ -51,6 +52,12 @@ class Fitted(NamedTuple):
 
     posterior: Posterior
     trials: tuple[Trial, ...]
+
+    @staticmethod
+    def to_table(posterior: Posterior, trials: tuple[Trial, ...] = ()) -> "Fitted":
+        """The same, with cells far outside the table drawn in: tables have mistakes in them."""
+        scaling = posterior.scaling._replace(draws_in=True)
+        return Fitted(eqx.tree_at(lambda p: p.scaling, posterior, scaling), trials)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -363,10 +370,11 @@ class Recipe(RecipeSettings):
         }  # fmt: skip
         if len(candidates) == 1:
             model, method = candidates[0]
-            return Fitted(fit(model, x, y, method, **shared), ())
+            return Fitted.to_table(fit(model, x, y, method, **shared))
         plan = self.plan(num_rows)
         stacked = fit_stacked(
             candidates, x, y, num_members=plan.num_members,
             num_trial_members=plan.num_trial_members, **shared,
         )  # fmt: skip
-        return Fitted(stacked.posterior, trials_of(self, candidates, layout, *stacked[1:]))
+        trials = trials_of(self, candidates, layout, *stacked[1:])
+        return Fitted.to_table(stacked.posterior, trials)

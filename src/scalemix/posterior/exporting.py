@@ -15,6 +15,7 @@ from scalemix._files import replacing
 from scalemix._random import check_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.rows import are_several
+from scalemix.data.scaling import draw_in
 from scalemix.networks.calling import seed
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods, moments
@@ -62,6 +63,7 @@ def _predict(posterior: Posterior, num_draws: int, key: Any, x: PyTree) -> dict[
         x = (x - mean[None]) / scale[None]
         if ends is not None:
             ends = (jnp.asarray(ends, x.dtype) - mean[None]) / scale[None]
+            x = draw_in(x, ends) if scaling.draws_in else x
     num_outputs = model.likelihood.num_outputs
     places = jnp.arange(num_draws), jax.random.split(key, num_draws)
 

@@ -55,6 +55,7 @@ def pack(posterior: Posterior, metadata: dict[str, Any] | None = None) -> Packed
             "y_mean": np.asarray(scaling.y_mean).tolist(),
             "y_scale": np.asarray(scaling.y_scale).tolist(),
             **_put_ends(arrays, scaling.x_ends),
+            "draws_in": scaling.draws_in,
         },
         "history": {
             name: arrays.put(f"history.{name}", part) for name, part in history._asdict().items()

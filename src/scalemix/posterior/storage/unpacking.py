@@ -106,7 +106,8 @@ def _read_scaling(entry: dict[str, Any], arrays: FileArrays, shape: tuple[int, .
         ends.shape == (2, *x_mean.shape) and np.isfinite(ends).all() and (ends[0] <= ends[1]).all()
     ):
         raise ValueError("the ends of its data are none.")
-    return Scaling(x_mean, x_scale, y_mean, y_scale, ends)
+    draws_in = take(entry, "draws_in", bool) if "draws_in" in entry else False
+    return Scaling(x_mean, x_scale, y_mean, y_scale, ends, draws_in)
 
 
 def _by_target(entry: dict[str, Any], name: str, shape: tuple[int, ...]) -> float | np.ndarray:
