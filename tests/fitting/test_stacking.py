@@ -94,8 +94,8 @@ def test_held_out_rows_calibrate_the_intervals():
         candidates((5.0, 5.5)), *data(), key=KEY, num_members=5, num_trial_members=2,
         progress=False,
     )  # fmt: skip
-    # Twenty rows with hardly a spread, and those believed in.
-    least = np.sqrt(ROWS_BELIEVED / (20 + ROWS_BELIEVED))
+    # Twice twenty rows with hardly a spread, and those believed in.
+    least = np.sqrt(ROWS_BELIEVED / (40 + ROWS_BELIEVED))
     assert least < stacked.posterior.score_spread < 1.2 * least
     prediction = stacked.posterior.predict(data(seed=7)[0][:8])
     lower, upper = prediction.interval(0.5)

@@ -42,12 +42,17 @@ def as_batch(batch: tuple[Any, ...], dtype: DTypeLike) -> Batch:
     return Batch(x, y, weight, None if total is None else jnp.asarray(total, dtype))
 
 
-def stack(sets: Sequence[Data], *, exact: bool = False, least: int = 0) -> Data:
+def stack(
+    sets: Sequence[Data], *, exact: bool = False, least: int = 0, least_sets: int = 0
+) -> Data:
     """Several data sets on a leading axis, padded to one length with rows of weight zero.
 
     There are few such lengths, so that another fold of the same data needs no other program; unless
-    it must be exactly that of the longest. It is at least `least`.
+    it must be exactly that of the longest. It is at least `least`. There are at least `least_sets`,
+    the last of which may be padding alone.
     """
+    none = jax.tree.map(lambda array: array[:0], sets[0])
+    sets = [*sets, *[none] * (least_sets - len(sets))]
     longest = max(least, *(len(data.y) for data in sets))
     longest = longest if exact else round_up(longest)
 

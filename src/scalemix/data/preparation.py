@@ -1,6 +1,6 @@
 """Data as they come, checked, scaled and split for the loop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import equinox as eqx
@@ -182,10 +182,22 @@ def num_left(num_rows: int, fraction: float) -> int:
 
 def hold_out(data: Data, fraction: float, key: PRNGKeyArray) -> tuple[Data, Data]:
     """The data without a random part of them, and that part."""
+    if not fraction:
+        return data, take_rows(data, np.arange(0))
+    return next(hold_out_in_turn(data, fraction, key))
+
+
+def hold_out_in_turn(data: Data, fraction: float, key: PRNGKeyArray) -> Iterator[tuple[Data, Data]]:
+    """The data without a random part of them, and that part; then another part, and so on.
+
+    No row is held out twice, and all parts have the same size.
+    """
     num = len(data.y)
     num_held = num - num_left(num, fraction)
-    if fraction and not 0 < num_held < num:
+    if not 0 < num_held < num:
         raise ValueError(f"validation_fraction={fraction} of {num} rows leaves a part empty.")
-    order = generator_of(key).permutation(num) if num_held else np.arange(num)
-    held, kept = np.sort(order[:num_held]), np.sort(order[num_held:])
-    return take_rows(data, kept), take_rows(data, held)
+    order = generator_of(key).permutation(num)
+    for first in range(0, num - num_held + 1, num_held):
+        held = order[first : first + num_held]
+        kept = np.setdiff1d(order, held)
+        yield take_rows(data, kept), take_rows(data, np.sort(held))

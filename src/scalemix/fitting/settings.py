@@ -181,8 +181,9 @@ class RecipeSettings:
         metadata=_setting(
             Count(may_be_open=True),
             f"How many networks are fitted to try each combination of settings that held-out rows "
-            f"choose among. By default {FEW.num_trial_members}, and {MOST.num_trial_members} for "
-            f"more than {MANY_ROWS:,} rows.",
+            f"choose among. Each holds out another quarter of the rows. By default "
+            f"{FEW.num_trial_members}, and {MOST.num_trial_members} for more than {MANY_ROWS:,} "
+            f"rows.",
         ),
     )
     max_steps: int | None = dataclasses.field(

@@ -21,13 +21,13 @@ from jaxtyping import PRNGKeyArray
 from scalemix._mesh import check_mesh
 from scalemix._random import check_key, check_keys, split_apart, split_each
 from scalemix.data.batches import Data
-from scalemix.data.preparation import Standardize, num_left, prepare
+from scalemix.data.preparation import Standardize, prepare
 from scalemix.data.scaling import Scaling
 from scalemix.fitting.candidates import Candidate
 from scalemix.fitting.front_door import check_method, check_resume
 from scalemix.fitting.mixing import apportion, crossed_cdf, stacking_weights
 from scalemix.fitting.progress import bar
-from scalemix.fitting.trials import shorten, try_out
+from scalemix.fitting.trials import shorten, trial_lengths, try_out
 from scalemix.inference.driver import Control
 from scalemix.inference.training.jobs import Job, restart, run_jobs
 from scalemix.inference.training.settings import Training
@@ -107,7 +107,8 @@ def fit_stacked(
     num_members : int, default 16
         The size of the final ensemble.
     num_trial_members : int, default 2
-        The number of fits of each candidate that are tried.
+        The number of fits of each candidate that are tried. Each holds out other rows, until all
+        rows have been held out once.
     trial_share : float, default 0.3
         The share of the steps that trials take, since settings show their worth early. It is 2,500
         steps if that is more, but never more than the final fits take.
@@ -246,7 +247,8 @@ def fit_stacked_many(
     with bar(progress) as report:
         control = control_of(report, checkpoint, resume, devices)
         # As in the trials, whose program then serves here too.
-        lengths = [num_left(len(one.y), held_out) for one in data] if tries else []
+        num_rows = [len(one.y) for one in data]
+        lengths = trial_lengths(num_rows, held_out, num_trial_members) if tries else []
         trained = run_jobs(jobs, method.schedule(data), data, control=control, lengths=lengths)
         outcome = trained.outcome(num_members)
     posteriors = [

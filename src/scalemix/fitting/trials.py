@@ -1,6 +1,7 @@
 """Trials of candidates on rows that they were not fitted to."""
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 from scalemix.data.batches import Data, stack
-from scalemix.data.preparation import hold_out
+from scalemix.data.preparation import hold_out_in_turn, num_left
 from scalemix.fitting.candidates import Candidate
 from scalemix.inference.driver import Control
 from scalemix.inference.training.jobs import ensemble_jobs, run_jobs
@@ -44,38 +45,78 @@ def try_out(
     split_keys: PRNGKeyArray,
     control: Control = Control(),  # noqa: B008
 ) -> list[HeldOut]:
-    """For each data set, what each candidate, fitted to the other rows, says of those held out."""
-    parts = [hold_out(one, fraction, key) for one, key in zip(data, split_keys, strict=True)]
-    train, held_out = [part for part, _ in parts], stack([part for _, part in parts])
+    """For each data set, what each candidate, fitted to the other rows, says of those held out.
+
+    Each member of a candidate holds out another part of the rows, as long as there are any left;
+    then the next ones share the parts. Rows tell candidates apart better than members do.
+    """
+    num_parts = count_parts([len(one.y) for one in data], fraction, num_trial_members)
+    parts = [
+        pair
+        for one, key in zip(data, split_keys, strict=True)
+        for pair in itertools.islice(hold_out_in_turn(one, fraction, key), num_parts)
+    ]
+    train, held_out = zip(*parts, strict=True)
     jobs = [
-        job
+        job._replace(which=i * num_parts + member % num_parts)
         for i, options in enumerate(candidates)
         for c, (model, method) in enumerate(options)
-        for job in ensemble_jobs(
-            model,
-            dataclasses.replace(method, num_members=num_trial_members),
-            i,
-            jax.random.fold_in(trial_keys[i], c),
-            num_trial_members,
+        for member, job in enumerate(
+            ensemble_jobs(
+                model,
+                dataclasses.replace(method, num_members=num_trial_members),
+                i,
+                jax.random.fold_in(trial_keys[i], c),
+                num_trial_members,
+            )
         )
     ]
     schedule = candidates[0][0].method.schedule(train)
-    log_prob, cdf = (
-        values.reshape(-1, num_trial_members, *values.shape[1:])
-        for values in run_jobs(
-            jobs, schedule, train, control=control, lengths=[len(one.y) for one in data]
-        ).score_rows(held_out, NUM_SCORED)
-    )
-    # The members of a candidate are mixed, as those of the final ensemble will be.
-    log_prob = np.logaddexp.reduce(log_prob, axis=1) - np.log(num_trial_members)
-    cdf = np.mean(cdf, axis=1)
+    log_prob, cdf = run_jobs(
+        jobs, schedule, train, control=control, lengths=[len(one.y) for one in data]
+    ).score_rows(stack(held_out), NUM_SCORED)
     results, first = [], 0
     for i, options in enumerate(candidates):
-        seen, mine = held_out.weight[i] > 0, slice(first, first + len(options))
-        rows = held_out.y[i][seen], held_out.weight[i][seen]
-        results.append(HeldOut(log_prob[mine, seen], cdf[mine, seen], *rows))
-        first += len(options)
+        num = len(options) * num_trial_members
+        mine = (
+            values[first : first + num].reshape(len(options), num_trial_members, *values.shape[1:])
+            for values in (log_prob, cdf)
+        )
+        results.append(_joined(*mine, held_out[i * num_parts : (i + 1) * num_parts]))
+        first += num
     return results
+
+
+def count_parts(num_rows: Sequence[int], fraction: float, num_trial_members: int) -> int:
+    """How many parts of each data set are held out in turn.
+
+    They are as many of every one, so that the places of all results follow.
+    """
+    return min(num_trial_members, *(num // (num - num_left(num, fraction)) for num in num_rows))
+
+
+def trial_lengths(num_rows: Sequence[int], fraction: float, num_trial_members: int) -> list[int]:
+    """How many rows there are in each data set that trials are fitted to."""
+    num_parts = count_parts(num_rows, fraction, num_trial_members)
+    return [num_left(num, fraction) for num in num_rows for _ in range(num_parts)]
+
+
+def _joined(log_prob: np.ndarray, cdf: np.ndarray, held_out: Sequence[Data]) -> HeldOut:
+    """What candidates say of the rows of all parts, from (candidates, members, rows) of each.
+
+    The members that hold out the same part are mixed, as those of the final ensemble will be.
+    """
+    log_probs, cdfs = [], []
+    for place, part in enumerate(held_out):
+        # Rows beyond those of a part fill it up to the size of the largest.
+        mine = np.s_[:, place :: len(held_out), : len(part.y)]
+        under_each = log_prob[mine]
+        mixed = np.logaddexp.reduce(under_each, axis=1) - np.log(under_each.shape[1])
+        log_probs.append(mixed)
+        cdfs.append(np.mean(cdf[mine], axis=1))
+    y = np.concatenate([part.y for part in held_out])
+    weight = np.concatenate([part.weight for part in held_out])
+    return HeldOut(np.concatenate(log_probs, axis=1), np.concatenate(cdfs, axis=1), y, weight)
 
 
 def shorten(method: Training, share: float, total: int) -> Training:

@@ -63,7 +63,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         up to 20,000 rows, and 8 otherwise.
     num_trial_members : int, optional
         How many networks are fitted to try each combination of settings that held-out rows choose
-        among. By default 2, and 1 for more than 20,000 rows.
+        among. Each holds out another quarter of the rows. By default 2, and 1 for more than 20,000
+        rows.
     max_steps : int, optional
         Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
         By default 8,000, and 10,000 for more than 5,000 rows; 3,200 for MCMC; for EM 4,000 with

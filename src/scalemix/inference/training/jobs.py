@@ -121,7 +121,7 @@ def run_jobs(
 ) -> TrainedJobs:
     """Train all these models as one program, each on the data set that it names.
 
-    Batches are padded so that the program also serves runs on data sets of these `lengths`.
+    Data are padded so that the program also serves runs on data sets of these `lengths`.
     """
     engine = jobs[0].engine
     engines = type(engine).side_by_side([job.engine for job in jobs])
@@ -141,7 +141,7 @@ def run_jobs(
     keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
     layout = Layout.over(control.mesh, len(jobs))
     order_keys, _ = split_keys(keys)
-    stacked = stack(train, exact=exact, least=max(lengths))
+    stacked = stack(train, exact=exact, least=max(lengths), least_sets=len(serves))
     source = InMemory(stacked, num_rows, sets, schedule, order_keys, layout, min(lengths))
     trained = loop.run(
         starts, source, None if held_out is None else stack(held_out), sets, schedule, keys,
