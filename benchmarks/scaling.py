@@ -69,9 +69,12 @@ TINY = {
 }
 
 
-def build(width: int, engine: str, **changes: int) -> tuple[Any, sx.Model]:
+def build(
+    width: int, engine: str, as_called: Callable[[Any], Any] = lambda network: network,
+    **changes: int,
+) -> tuple[Any, sx.Model]:  # fmt: skip
     """A method, with settings of one's own, and a model of a residual network of depth two."""
-    network = sx.networks.ResNet(IN_SIZE, "scalar", width, DEPTH, key=jax.random.key(0))
+    network = as_called(sx.networks.ResNet(IN_SIZE, "scalar", width, DEPTH, key=jax.random.key(0)))
     likelihood = sx.likelihoods.Gaussian()
     settings = {"batch_size": BATCH, "steps": CHUNK, **changes}
     if engine == "em":
