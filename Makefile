@@ -8,7 +8,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 # Modules are translated when they are first imported: most of them never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-conformal benchmark-holes benchmark-latency clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-estimators benchmark-conformal benchmark-holes benchmark-latency clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -66,6 +66,9 @@ benchmark-peers: $(STAMP) .venv-peer/.installed
 # Days of processor time in all. It may be stopped and goes on later; see tables.py for parts of it.
 benchmark-tables: $(STAMP) .venv-peer/.tables
 	$(BIN)/python benchmarks/tables.py --peer-python .venv-peer/bin/python
+
+benchmark-estimators: $(STAMP) .venv-peer/.tables
+	$(BIN)/python benchmarks/estimator_peers.py --peer-python .venv-peer/bin/python
 
 benchmark-conformal: $(STAMP)
 	$(PYTHON) -m venv .venv-mapie

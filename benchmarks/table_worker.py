@@ -40,6 +40,8 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 
 MANY_ROWS = 2000
 SLOW = ("RealMLP", "TabM")
+# Settings of our estimators; chains are compared in `estimator_peers.py`.
+OURS = {"scalemix": {}, "scalemix, chains": {"inference": "mcmc"}}
 # By package, what to look up the version of; scikit-learn for the rest.
 DISTRIBUTIONS = {
     "XGBoost": "xgboost-cpu",
@@ -183,18 +185,18 @@ def encoder(package: str, x: pd.DataFrame):
     return as_numbers(x, one_hot=package in ("linear", "bde"))
 
 
-def ours(x, y, x_test, y_test, seed: int) -> dict[str, float]:
-    """Our measures, the estimator as it comes."""
+def ours(x, y, x_test, y_test, seed: int, settings: dict) -> dict[str, float]:
+    """Our measures, the estimator as it comes but for these settings."""
     if y.dtype.kind == "i":
         from scalemix.sklearn import ScaleMixClassifier
 
-        fitted = ScaleMixClassifier(random_state=seed).fit(x, y)
+        fitted = ScaleMixClassifier(random_state=seed, **settings).fit(x, y)
         return of_classes(fitted.predict_proba(x_test), y_test)
     from common import our_measures
 
     from scalemix.sklearn import ScaleMixRegressor
 
-    prediction = ScaleMixRegressor(random_state=seed).fit(x, y).predict_dist(x_test)
+    prediction = ScaleMixRegressor(random_state=seed, **settings).fit(x, y).predict_dist(x_test)
     return our_measures(prediction, y_test, seed)
 
 
@@ -274,7 +276,7 @@ def classification(package: str, x, y, x_test, y_test, seed: int) -> dict[str, f
 def ran_on(package: str) -> dict[str, str]:
     """The machine, the device and the versions that count."""
     device, also = "cpu", []
-    if package in ("scalemix", "bde"):
+    if package in (*OURS, "bde"):
         import jax
 
         device, also = jax.devices()[0].device_kind, ["jax"]
@@ -299,8 +301,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit)))
     x, y, x_test, y_test = read(table, int(fold))
     start = time.perf_counter()
-    if package == "scalemix":
-        result = ours(x, y, x_test, y_test, int(fold))
+    if package in OURS:
+        result = ours(x, y, x_test, y_test, int(fold), OURS[package])
     else:
         kind = classification if y.dtype.kind == "i" else regression
         result = kind(package, x, y, x_test, y_test, int(fold))

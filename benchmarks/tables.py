@@ -71,14 +71,16 @@ LABELS = {
 }
 
 
-def write_rows(path: Path, table: Table) -> None:
+def write_rows(path: Path, table: Table, tests: Sequence[np.ndarray]) -> None:
     """A table in a form that any version of pandas reads, with the fold that each row tests.
 
-    A column of text is its levels, of which a gap is the empty one, and their positions.
+    `tests` are the rows of each fold. A column of text is its levels, of which a gap is the empty
+    one, and their positions.
     """
-    arrays = {"names": list(table.x.columns), "y": table.y, "fold": np.zeros(len(table.y), np.int8)}
-    for fold, (_, test) in enumerate(table.folds()):
-        arrays["fold"][test] = fold
+    fold_of = np.full(len(table.y), -1, np.int8)
+    for fold, test in enumerate(tests):
+        fold_of[test] = fold
+    arrays = {"names": list(table.x.columns), "y": table.y, "fold": fold_of}
     for name, column in table.x.items():
         if column.dtype.kind in "iufb":
             arrays[f"x_{name}"] = column.to_numpy()
@@ -95,7 +97,8 @@ def prepare(names: Sequence[str], folder: Path) -> dict[str, dict[str, int]]:
     for name in names:
         path = folder / f"{name}.npz"
         if not path.exists():
-            write_rows(path, TABLES[name]())
+            table = TABLES[name]()
+            write_rows(path, table, [test for _, test in table.folds()])
         with np.load(path) as file:
             shapes[name] = {"rows": len(file["y"]), "columns": len(file["names"])}
     return dict(sorted(shapes.items(), key=lambda item: item[1]["rows"]))
