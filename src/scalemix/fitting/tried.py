@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
@@ -90,6 +92,7 @@ def build_candidates(
     key: PRNGKeyArray,
 ) -> list[Candidate]:
     """What is fitted to so many rows: one model by one method, or several of which rows choose."""
+    building.check_levels(recipe, layout)
     likelihoods = building.build_likelihoods(recipe, num_classes, num_targets)
     if not can_hold_out(num_rows):
         # No row tells whether the noise of several targets goes together: the plain answer is no.
@@ -109,6 +112,7 @@ def build_candidates(
         for candidate in default_candidates(
             reader, prior, VariationalEM(**recipe.training(num_rows)), likelihoods,
             TEMPERATURES if recipe.temperature == "auto" else (recipe.temperature,),
+            example=jax.ShapeDtypeStruct((num_inputs,), jnp.float32),
         )
     ]  # fmt: skip
     if len(candidates) == 1:
