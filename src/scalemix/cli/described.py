@@ -37,11 +37,10 @@ def describe_columns(columns: InputColumns, table: Table | None) -> "list[Column
 
 
 def plain_places(columns: InputColumns) -> tuple[int, ...]:
-    """The inputs that are neither bins nor positions of levels."""
+    """The inputs that are no bins."""
     return tuple(
         place
         for column in columns.inputs
-        if not (isinstance(column, Categorical) and column.looked_up)
         for i, place in enumerate(columns.groups[column.name])
         if not (isinstance(column, Numeric) and 0 < i < len(column.edges))
     )

@@ -201,7 +201,7 @@ def fit(
         "observed": times, "task": _find_task(task, settings["target"]), "ignore": ignore or (),
         "use": use or (), "bins": _read_bins(bins), "categorical": categorical or (),
         "date_order": date_order,
-        "look_up": scales_by_column(*(settings[name] for name in ("inference", "mixture", "prior"))),
+        "look_up": scales_by_column(*(settings[n] for n in ("inference", "mixture", "prior"))),
     }  # fmt: skip
     if isinstance(table, Table):
         rows = WholeTable(table, source, weights)

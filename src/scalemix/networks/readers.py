@@ -47,9 +47,7 @@ def input_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> di
     return {site: axes[site] for site in sites if site in axes}
 
 
-def rows_read(
-    network: PyTree, sites: tuple[Site, ...], example: PyTree
-) -> dict[Site, np.ndarray]:
+def rows_read(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> dict[Site, np.ndarray]:
     """The sites whose rows meet numbers of the network's input, a vector, and which each meets."""
     met: list[Met] = []
 

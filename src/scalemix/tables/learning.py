@@ -52,8 +52,9 @@ def learn_columns(
     """What to make of the columns of a training table.
 
     Numbers and dates become one input each, words one input a category, and one for those that
-    were not seen; or, with `look_up`, one input if there are many. A column with gaps has one more, which says where they are. A column is left out
-    if it is empty, constant, full of different texts, or names or numbers the rows.
+    were not seen; or, with `look_up`, one input if there are many. A column with gaps has one more,
+    which says where they are. A column is left out if it is empty, constant, full of different
+    texts, or names or numbers the rows.
 
     Parameters
     ----------

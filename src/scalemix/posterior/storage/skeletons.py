@@ -58,7 +58,7 @@ def _describe_layers(layers: Any) -> Any:
     if type(layers) is ColumnReader:
         dense = layers.dense
         of_dense = {} if dense is None else {"dense": _describe_layers(dense)}
-        return {"levels": list(layers.levels), "out": len(layers.bias), **of_dense}
+        return {"levels": list(layers.levels), "out": layers.bias.shape[-1], **of_dense}
     if type(layers) not in (eqx.nn.Linear, ColumnLinear):
         return None
     sizes = {"in": layers.in_features, "out": layers.out_features, "bias": layers.use_bias}
