@@ -9,7 +9,7 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix.networks.rules import LayerRule, register
 from scalemix.networks.rules.linear import LINEAR
@@ -117,7 +117,7 @@ class LevelTable(eqx.nn.Embedding):
         weight = jax.random.uniform(key, (num_levels, out_features), minval=-most, maxval=most)
         super().__init__(weight=weight)
 
-    def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
+    def __call__(self, x: ArrayLike, *, key: PRNGKeyArray | None = None) -> Array:
         level = jax.lax.convert_element_type(x, jnp.int32)
         return jax.lax.dynamic_index_in_dim(
             self.weight, level, keepdims=False, allow_negative_indices=False
