@@ -12,6 +12,14 @@ SMALL = ["--hidden", "8", "--members", "2", "--steps", "60", "--temperature", "0
 NUM_TOWNS = 70
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_are_many():
+    """So that a small table has a column of many words."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
+        yield
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("levels")

@@ -30,6 +30,14 @@ FRAME = pd.DataFrame(
 Y = EFFECTS[LEVEL] + SIZE + 0.3 * RNG.normal(size=NUM)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_are_many():
+    """So that a small table has a column of many words."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
+        yield
+
+
 @pytest.fixture(scope="module")
 def fitted():
     return ScaleMixRegressor(**SETTINGS).fit(FRAME, Y)

@@ -162,6 +162,12 @@ def words(num, repeats=3):
     return [f"w{i:03d}" for i in range(num)] * repeats
 
 
+@pytest.fixture
+def few_are_many(monkeypatch):
+    monkeypatch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
+
+
+@pytest.mark.usefixtures("few_are_many")
 def test_columns_of_many_words_become_positions_if_asked():
     many, few = words(70), ["a", "b", "c"] * 70
     data = table(many=many, few=few, y=[str(i) for i in range(210)])
@@ -185,6 +191,7 @@ def test_columns_of_many_words_become_positions_if_asked():
     assert columns.surprises(new) == ["'many': 1 missing, taken as a word that is not known"]
 
 
+@pytest.mark.usefixtures("few_are_many")
 def test_gaps_among_many_words_have_a_position_of_their_own():
     data = table(many=[None, *words(70)[1:]], y=[str(i) for i in range(210)])
     columns = learn_columns(data, "y", look_up=True)
@@ -195,14 +202,18 @@ def test_gaps_among_many_words_have_a_position_of_their_own():
 
 
 def test_few_words_and_columns_of_old_files_are_as_ever():
-    data = table(k=words(64), y=[str(i) for i in range(192)])
+    data = table(k=words(500), y=[str(i) for i in range(1500)])
     assert learn_columns(data, "y", look_up=True) == learn_columns(data, "y")
+    more = table(k=words(501), y=[str(i) for i in range(1503)])
+    assert learn_columns(more, "y", look_up=True).layout.levels.tolist() == [502]
+    assert len(learn_columns(more, "y").features) == 501
     columns = learn_columns(data, "y")
     assert "looked_up" not in str(columns.to_json())
     assert Columns.from_json(columns.to_json()) == columns
 
 
 def test_of_too_many_words_the_rarest_share_the_position_of_the_unknown(monkeypatch):
+    monkeypatch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
     monkeypatch.setattr("scalemix.tables.learning.MOST_LEVELS", 68)
     monkeypatch.setattr("scalemix.tables.inputs.MOST_LEVELS", 68)
     rare = ["x", "y"]
