@@ -58,7 +58,7 @@ def models():
     prior = {"layers.1": REST, "layers.2": REST}
     likelihood = sx.likelihoods.Categorical(2)
     return (
-        sx.Model(looking, prior | {"layers.0.*": BOTH}, likelihood, example=X[0]),
+        sx.Model(looking, prior | {"layers.0.*": BOTH}, likelihood),
         sx.Model(dense, prior | {"layers.0": BOTH}, likelihood),
     )
 
@@ -152,7 +152,8 @@ def test_files_hold_networks_that_look_levels_up(tmp_path):
                  "layers.1": REST, "layers.2": REST}  # fmt: skip
         sites = [site.name for site in find_sites(network)]
         prior = {n: p for n, p in prior.items() if any(n.strip("*.") in site for site in sites)}
-        model = sx.Model(network, prior, likelihood, example=x[0])
+        model = sx.Model(network, prior, likelihood)
+        assert model.example.shape == x[0].shape
         y = np.zeros(12, np.int32)
         post = sx.fit(model, x, y, sx.VariationalEM(steps=2, num_members=2), key=KEY)
         post.save(tmp_path / "file")

@@ -44,8 +44,6 @@ def default_candidates(
     method: VariationalEM,
     likelihoods: Sequence[Likelihood] | None = None,
     temperatures: Sequence[float] = TEMPERATURES,
-    *,
-    example: PyTree = None,
 ) -> list[Candidate]:
     """Candidates that suit most tables: several temperatures for each likelihood.
 
@@ -64,8 +62,6 @@ def default_candidates(
         noiseless targets be matched.
     temperatures : sequence of float, default (0.1, 0.3, 1.0)
         The temperatures to try with each likelihood.
-    example : Array or PyTree of Array, optional
-        One input, where the network does not tell its shape, as `Model` takes it.
 
     Returns
     -------
@@ -84,8 +80,7 @@ def default_candidates(
     likelihoods = noisy_likelihoods() if likelihoods is None else likelihoods
     return [
         Candidate(
-            Model(network, prior, likelihood, example=example),
-            dataclasses.replace(method, temperature=temperature),
+            Model(network, prior, likelihood), dataclasses.replace(method, temperature=temperature)
         )
         for likelihood in likelihoods
         for temperature in temperatures

@@ -4,8 +4,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import PRNGKeyArray
@@ -112,7 +110,6 @@ def build_candidates(
         for candidate in default_candidates(
             reader, prior, VariationalEM(**recipe.training(num_rows)), likelihoods,
             TEMPERATURES if recipe.temperature == "auto" else (recipe.temperature,),
-            example=jax.ShapeDtypeStruct((num_inputs,), jnp.float32),
         )
     ]  # fmt: skip
     if len(candidates) == 1:
