@@ -158,9 +158,8 @@ def fit(
 ) -> None:
     """Fit networks to a table and save them as one file.
 
-    Dates become days, words are one-hot encoded or, if they are many, looked up, and networks are told
-    where a number is missing.
-    The command says what it did, and the file remembers it.
+    Dates become days, words are one-hot encoded or, if they are many, looked up, and networks are
+    told where a number is missing. The command says what it did, and the file remembers it.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     for path in (output, report):
