@@ -22,8 +22,8 @@ from scalemix.tables.units import word_after_numbers
 # Texts that are different in most rows are no categories, unless there are few of them.
 FEW_CATEGORIES = 30
 # With more levels than this, a column is looked up where it may be. Up to here inputs of zeros and
-# ones are quicker, though they do more: a step of four members takes .55 and .9 ms with 32 levels,
-# and 1.3 and 1.2 with 500. And from here on some levels would have to share an input.
+# ones are quicker, though they do more: a step of four members takes .6 ms against .8 with 32
+# levels, and 1.3 against 1.4 with 500 (benchmarks/levels.py). Beyond, levels would share an input.
 FEW_LEVELS = MOST_CATEGORIES
 # In fewer rows, numbers without gaps may be a coincidence.
 LEAST_NUMBERED = 20
