@@ -132,8 +132,8 @@ class ARD(Structure):
         or make up a dimension of an embedding; those that lead to an output, a filter of a
         convolution; those that leave a head of attention (in its output projection); those of a
         token of an embedding; or those that read the inputs made of one column of a table, or of a
-        part of one (in `scalemix.networks.ColumnLinear`). As noise, scales by output multiply what
-        the layer puts out, before the bias. Scales of several kinds multiply.
+        part of one (in `ColumnLinear` and `LevelTable` of `scalemix.networks`). As noise, scales by
+        output multiply what the layer puts out, before the bias. Scales of several kinds multiply.
 
     Examples
     --------

@@ -10,7 +10,7 @@ import pytest
 
 import scalemix as sx
 from scalemix import InputWarning
-from scalemix.data.input_layout import join, of_numbers
+from scalemix.data.input_layout import join, of_levels, of_numbers
 from scalemix.fitting.building import (
     build_method,
     inputs_to_read,
@@ -267,6 +267,31 @@ def test_without_rows_to_hold_out_networks_do_without_bins():
     (one,) = ways_to_read(recipe, network, layout, can_choose=False)
     assert one.first.on.tolist() == [True, False, False, True]
     assert [recipe.can_choose_bins(num) for num in (39, 40)] == [False, True]
+
+
+@pytest.mark.parametrize("residual", [False, True])
+def test_positions_of_levels_are_looked_up_where_columns_have_scales(residual):
+    layout = join([of_numbers(2, optional=True), of_levels(7), of_numbers()])
+    recipe = Recipe(hidden=(4, 4), residual=residual)
+    assert inputs_to_read(recipe, layout, 5)[2] == [0, 0, 0, 7, 0]
+    model = build_candidates(recipe, 300, 5, None, None, layout, KEY)[0].model
+    assert model.example.shape == (5,)
+    first = "first" if residual else "layers.0"
+    for name in ("dense", "tables.0"):
+        assert model.structures[f"{first}.{name}"].by == ("column", "part")
+    both = ways_to_read(recipe, model.network, layout, can_choose=True)
+    assert [reads_all(one) for one in both] == [True, False]
+    assert both[1].first_layer.reads.tolist() == [True, False, False, True, True]
+
+
+@pytest.mark.parametrize("how", [{"inference": "noise"}, {"mixture": "half-cauchy"}])
+def test_other_fits_refuse_positions_of_levels(how):
+    recipe = Recipe(**QUICK | how)
+    assert not recipe.can_look_up
+    x = np.concatenate([X[:, :1], np.arange(60.0)[:, None] % 7], axis=1)
+    layout = join([of_numbers(), of_levels(7)])
+    with pytest.raises(ValueError, match="Input 1 is the position of a level"):
+        recipe.fit(x, Y, key=KEY, layout=layout)
 
 
 @pytest.mark.filterwarnings("ignore:The chains disagree")

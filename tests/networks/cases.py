@@ -342,6 +342,10 @@ NETWORKS = {
     "GRU": (lambda: Before(steps, Along(eqx.nn.GRUCell(2, 2, key=KEY))), set()),
     "LSTM": (lambda: Before(steps, Along(eqx.nn.LSTMCell(2, 2, key=KEY))), set()),
     "embedding": (lambda: Before(tokens, Words(eqx.nn.Embedding(5, 2, key=KEY))), set()),
+    "one lookup": (
+        lambda: Before(lambda x: tokens(x)[0], eqx.nn.Embedding(5, 2, key=KEY)),
+        {"body"},
+    ),
     "stacked": (lambda: Before(lambda x: x[:2], Stack(2, 2)), set()),
     "MLP in a loop": (lambda: eqx.nn.MLP(6, 2, 2, 3, scan=True, key=KEY), {"layers.0", "layers.2"}),
     "transposed convolution": (

@@ -18,6 +18,7 @@ LAYERS = {
     ),
     "Embedding": eqx.nn.Embedding(5, 4, key=KEY),
     "ColumnLinear": sx.networks.ColumnLinear((1, 0, 1, 1), 3, (0, 1, 2, 2), key=KEY),
+    "LevelTable": sx.networks.LevelTable(4, 3, key=KEY),
     "heads": eqx.nn.MultiheadAttention(2, 4, key=KEY),
 }
 
@@ -44,7 +45,7 @@ def test_every_group_has_a_layer_and_others_say_what_they_lack():
         "output": "output_axis=",
         "token": "token_axis=",
         "head": "MultiheadAttention has them",
-        "column": "Only a scalemix.networks.ColumnLinear",
+        "column": "Only ColumnLinear and LevelTable of",
     }
     for name, message in says.items():
         lacking = [layer for layer in LAYERS if not has(name, layer)]

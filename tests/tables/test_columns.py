@@ -157,6 +157,80 @@ def test_text_that_differs_in_most_rows_and_rare_categories_are_left_out(monkeyp
     assert columns.encode(data).x[:, -1].sum() == 20
 
 
+def words(num, repeats=3):
+    """So many words, each of which is in as many rows, and numbers beside them."""
+    return [f"w{i:03d}" for i in range(num)] * repeats
+
+
+@pytest.fixture
+def few_are_many(monkeypatch):
+    monkeypatch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_columns_of_many_words_become_positions_if_asked():
+    many, few = words(70), ["a", "b", "c"] * 70
+    data = table(many=many, few=few, y=[str(i) for i in range(210)])
+    plain, columns = learn_columns(data, "y"), learn_columns(data, "y", look_up=True)
+    assert len(plain.groups["many"]) == 71
+    assert columns.features == ["many", "few = a", "few = b", "few = c", "few = another"]
+    assert columns.layout.levels.tolist() == [71, 0, 0, 0, 0]
+    assert not columns.layout.scaled.any()
+    assert columns.describe()[1:] == [
+        "categories, one-hot: few (3)",
+        "categories, looked up: many (70)",
+    ]
+    # The position is that of the one among zeros.
+    x, wide = columns.encode(data).x, plain.encode(data).x
+    np.testing.assert_array_equal(x[:, 0], wide[:, plain.groups["many"]].argmax(axis=1))
+    np.testing.assert_array_equal(x[:, 1:], wide[:, plain.groups["few"]])
+    new = table(many=["w003", "other", None], few=["a"] * 3)
+    encoded = columns.encode(new)
+    assert encoded.x[:, 0].tolist() == [3, 70, 70]
+    assert [of.words for of in encoded.unknown] == [("other",)]
+    assert columns.surprises(new) == ["'many': 1 missing, taken as a word that is not known"]
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_gaps_among_many_words_have_a_position_of_their_own():
+    data = table(many=[None, *words(70)[1:]], y=[str(i) for i in range(210)])
+    columns = learn_columns(data, "y", look_up=True)
+    assert columns.layout.levels.tolist() == [72]
+    new = table(many=[None, "w069", "other"])
+    assert columns.encode(new).x[:, 0].tolist() == [70, 69, 71]
+    assert columns.surprises(new) == []
+
+
+def test_few_words_and_columns_of_old_files_are_as_ever():
+    data = table(k=words(500), y=[str(i) for i in range(1500)])
+    assert learn_columns(data, "y", look_up=True) == learn_columns(data, "y")
+    more = table(k=words(501), y=[str(i) for i in range(1503)])
+    assert learn_columns(more, "y", look_up=True).layout.levels.tolist() == [502]
+    assert len(learn_columns(more, "y").features) == 501
+    columns = learn_columns(data, "y")
+    assert "looked_up" not in str(columns.to_json())
+    assert Columns.from_json(columns.to_json()) == columns
+
+
+def test_of_too_many_words_the_rarest_share_the_position_of_the_unknown(monkeypatch):
+    monkeypatch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
+    monkeypatch.setattr("scalemix.tables.learning.MOST_LEVELS", 68)
+    monkeypatch.setattr("scalemix.tables.inputs.MOST_LEVELS", 68)
+    rare = ["x", "y"]
+    data = table(k=[*words(68), *rare], y=[str(i) for i in range(206)])
+    columns = learn_columns(data, "y", look_up=True)
+    assert columns.layout.levels.tolist() == [69]
+    assert columns.encode(data).x[-2:, 0].tolist() == [68, 68]
+    # Training may have had them.
+    assert columns.encode(table(k=["z"])).unknown == []
+    again = Columns.from_json(columns.to_json())
+    assert again == columns
+    said = columns.to_json()
+    said["inputs"][0].pop("unseen")
+    with pytest.raises(ValueError, match="none for words that are not known"):
+        Columns.from_json(said)
+
+
 @pytest.mark.parametrize(
     ("cells", "task", "classes"),
     [

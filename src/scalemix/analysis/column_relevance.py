@@ -1,11 +1,12 @@
 """The prior's relevance of the columns of a table, of which each may have become several inputs."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import numpy as np
 
-from scalemix.networks import ColumnLinear
+from scalemix.networks import ColumnLinear, ColumnReader
 from scalemix.posterior.posterior import Posterior
 
 
@@ -56,10 +57,23 @@ def column_relevance(
 def input_variances(
     posterior: Posterior, x: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """The variance of each input as the network sees it, over rows that may have weights."""
+    """The variance of each input as the network sees it, over rows that may have weights.
+
+    Of an input that is looked up, the variance of all that it stands for: whether each level is
+    there.
+    """
     seen = posterior.scaling.inputs(np.asarray(x, np.float64))
     mean = np.average(seen, axis=0, weights=weight)
-    return np.average((seen - mean) ** 2, axis=0, weights=weight)
+    variances = np.average((seen - mean) ** 2, axis=0, weights=weight)
+    model = posterior.model
+    for _, _, places in model.lookups(jax.ShapeDtypeStruct(seen.shape[1:], model.dtype)):
+        for place in np.concatenate(places).tolist():
+            # The position says nothing; what varies is which level is there: the sum of
+            # p (1 - p) over inputs of zeros and ones.
+            _, levels = np.unique(seen[:, place], return_inverse=True)
+            shares = np.bincount(levels, weight) / np.bincount(levels, weight).sum()
+            variances[place] = 1 - np.sum(shares**2)
+    return variances
 
 
 def shares_of_columns(
@@ -79,8 +93,10 @@ def shares_of_columns(
 
 def _is_read(member: Posterior) -> np.ndarray:
     """Which inputs a network reads: all, unless its first layer says otherwise."""
-    nodes = jax.tree.leaves(
-        member.model.network, is_leaf=lambda node: isinstance(node, ColumnLinear)
-    )
-    layers = [node for node in nodes if isinstance(node, ColumnLinear)]
-    return np.asarray(layers[0].on, np.float64) if len(layers) == 1 else np.ones(1)
+    nodes = jax.tree.leaves(member.model.network, is_leaf=_knows_columns)
+    layers = [node for node in nodes if _knows_columns(node)]
+    return np.asarray(layers[0].reads, np.float64) if len(layers) == 1 else np.ones(1)
+
+
+def _knows_columns(node: Any) -> bool:
+    return isinstance(node, ColumnLinear | ColumnReader)

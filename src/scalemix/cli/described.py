@@ -63,9 +63,13 @@ def _treat_numbers(column: Numeric, table: Table | None) -> str:
 def _treat_words(column: Categorical, table: Table | None) -> str:
     num = len(column.categories)
     what = f"categories: an input for each of {num}"
+    if column.looked_up:
+        what = f"categories: weights for each of {num:,}, which are looked up"
     if column.unseen:
         what += ", and one for all others"
-    as_what = " as a category of their own" if column.gaps else " as none of the categories"
+    as_what = " as one that is not known" if column.looked_up else " as none of the categories"
+    if column.gaps:
+        as_what = " as a category of their own"
     return f"{what}. {_gaps(column, table)}{as_what}."
 
 

@@ -27,7 +27,7 @@ from scalemix.cli.streaming import TableInParts
 from scalemix.cli.training import WholeTable, build_recipe
 from scalemix.data.bins import Bins
 from scalemix.data.values import MOST_CALIBRATING
-from scalemix.fitting.settings import TARGET_NAMES, Task
+from scalemix.fitting.settings import TARGET_NAMES, Task, scales_by_column
 from scalemix.tables import InputError, Table, TextFormat, read_table
 from scalemix.tables.addresses import parse_address
 from scalemix.tables.arrow_tables import ArrowTables, find_large
@@ -158,8 +158,8 @@ def fit(
 ) -> None:
     """Fit networks to a table and save them as one file.
 
-    Dates become days, words are one-hot encoded, and networks are told where a number is missing.
-    The command says what it did, and the file remembers it.
+    Dates become days, words are one-hot encoded or, if they are many, looked up, and networks are
+    told where a number is missing. The command says what it did, and the file remembers it.
     """
     terminal = Terminal(quiet=quiet, as_json=as_json)
     for path in (output, report):
@@ -201,6 +201,7 @@ def fit(
         "observed": times, "task": _find_task(task, settings["target"]), "ignore": ignore or (),
         "use": use or (), "bins": _read_bins(bins), "categorical": categorical or (),
         "date_order": date_order,
+        "look_up": scales_by_column(*(settings[n] for n in ("inference", "mixture", "prior"))),
     }  # fmt: skip
     if isinstance(table, Table):
         rows = WholeTable(table, source, weights)

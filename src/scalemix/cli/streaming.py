@@ -69,7 +69,8 @@ class TableInParts:
 
     def columns(self, targets: Sequence[str], **asked: Any) -> Columns:
         """What to make of its columns; targets and categories were named before the pass."""
-        known = ("categorical",)
+        # Levels are looked up where all rows are in memory.
+        known = ("categorical", "look_up")
         return self.survey.columns(**{n: v for n, v in asked.items() if n not in known})
 
     def train(

@@ -49,6 +49,7 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
             f"the shape {x.shape}. {problem}"
         )
     check_finite("x", x)
+    _check_lookups(x, reader)
     if x.ndim == 2:
         return x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
     return _cast_unscaled(x, reader.dtype)
@@ -113,13 +114,13 @@ def check_counted(name: str, values: np.ndarray) -> None:
 def _check_lookups(x: Inputs, reader: Reader) -> None:
     """Raise `ValueError` if a number is looked up in a table that does not have it."""
     parts = jax.tree_util.tree_leaves_with_path(x)
-    if not any(part.dtype.kind in "iu" for _, part in parts):
-        return
-    for site, num_tokens, places in reader.lookups(row_like(x)):
+    whole = any(part.dtype.kind in "iu" for _, part in parts)
+    for site, num_tokens, places in reader.lookups(row_like(x, None if whole else reader.dtype)):
         for (path, part), looked_up in zip(parts, places, strict=True):
             beyond = np.zeros((len(part), math.prod(part.shape[1:])), bool)
             tokens = part.reshape(beyond.shape)[:, looked_up]
-            beyond[:, looked_up] = (tokens < 0) | (tokens >= num_tokens)
+            is_token = (tokens >= 0) & (tokens < num_tokens) & (tokens == np.floor(tokens))
+            beyond[:, looked_up] = ~is_token
             if beyond.any():
                 beyond = beyond.reshape(part.shape)
                 raise ValueError(

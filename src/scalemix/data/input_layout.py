@@ -18,6 +18,8 @@ class InputLayout(NamedTuple):
     category would otherwise be a large number."""
     optional: np.ndarray
     """Whether held-out rows may decide to do without it, as they may with bins."""
+    levels: np.ndarray
+    """Of how many levels it is the position, which networks look up; 0 for a number."""
 
     @property
     def is_plain(self) -> bool:
@@ -30,8 +32,8 @@ def join(parts: list[InputLayout]) -> InputLayout:
     columns = np.repeat(np.arange(len(parts)), [len(part.columns) for part in parts])
     starts = np.cumsum([0, *(part.parts.max() + 1 for part in parts)])
     numbers = [part.parts + start for part, start in zip(parts, starts[:-1], strict=True)]
-    scaled, optional = (np.concatenate([part[i] for part in parts]) for i in (2, 3))
-    return InputLayout(columns, np.concatenate(numbers), scaled, optional)
+    scaled, optional, levels = (np.concatenate([part[i] for part in parts]) for i in (2, 3, 4))
+    return InputLayout(columns, np.concatenate(numbers), scaled, optional, levels)
 
 
 def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False) -> InputLayout:
@@ -39,11 +41,16 @@ def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False)
     size = 1 + num_bins + gaps
     place = np.arange(size)
     is_bin = (place > 0) & (place <= num_bins)
-    return InputLayout(np.zeros(size, int), place, place == 0, optional & is_bin)
+    none = np.zeros(size, int)
+    return InputLayout(none, place, place == 0, optional & is_bin, none)
 
 
 def of_categories(num: int) -> InputLayout:
     """A column of words: an input for each of so many categories."""
-    return InputLayout(
-        np.zeros(num, int), np.zeros(num, int), np.zeros(num, bool), np.zeros(num, bool)
-    )
+    none = np.zeros(num, int)
+    return InputLayout(none, none, np.zeros(num, bool), np.zeros(num, bool), none)
+
+
+def of_levels(num: int) -> InputLayout:
+    """A column of words: the position of the one that is there, among so many levels."""
+    return of_categories(1)._replace(levels=np.array([num]))

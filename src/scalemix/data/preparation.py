@@ -26,6 +26,7 @@ COARSEST = 0.01
 Standardize = bool | Literal["target"] | Sequence[bool] | np.ndarray
 """What is standardised: columns and a real target (`True`), the target alone, or neither; or, with
 one truth value a column, the target and these columns. The others are centred and keep their unit.
+Columns that the network looks up in a table stay as they are.
 """
 
 
@@ -74,7 +75,7 @@ def prepare(
         x, y, weight, inputs=inputs, targets=standardize is not False and real,
         positive=reader.likelihood.support[0] == 0,
     )  # fmt: skip
-    scaling = keep_units(scaling, standardize)
+    scaling = leave_levels(keep_units(scaling, standardize), reader)
     if inputs:
         _warn_of_frozen_readers(reader, x)
         _warn_of_lost_digits(x, scaling)
@@ -100,6 +101,17 @@ def keep_units(scaling: Scaling, standardize: Standardize) -> Scaling:
             f"standardize has {scaled.size} truth values, and x has {scaling.x_scale.size} columns."
         )
     return scaling.keeping_units(~scaled)
+
+
+def leave_levels(scaling: Scaling, reader: Reader) -> Scaling:
+    """The scaling, without inputs that the reader's network looks up in a table as they are."""
+    if not scaling.x_mean.size:
+        return scaling
+    num_levels: dict[int, int] = {}
+    for _, num, places in reader.lookups(jax.ShapeDtypeStruct(scaling.x_mean.shape, reader.dtype)):
+        for place in np.concatenate(places).tolist():
+            num_levels[place] = min(num, num_levels.get(place, num))
+    return scaling.leaving_levels(num_levels)
 
 
 def check_standardize(standardize: Any) -> None:

@@ -32,7 +32,7 @@ class Reader(Protocol):
         ...
 
     def lookups(self, example: PyTree) -> Sequence[tuple[str, int, Sequence[np.ndarray]]]:
-        """The tables that whole numbers of such an example are looked up in.
+        """The tables that numbers of such an example are looked up in as they are.
 
         Each with its name, how many entries it has, and which numbers of each part of the example
         they are.

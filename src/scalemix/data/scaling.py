@@ -79,6 +79,22 @@ class Scaling(NamedTuple):
         """The scaling, but for the units of inputs that keep theirs: these are only centred."""
         return self._replace(x_scale=np.where(keep, 1.0, self.x_scale))
 
+    def leaving_levels(self, num_levels: dict[int, int]) -> "Scaling":
+        """The scaling, but for inputs that are positions of so many levels: these stay as they are.
+
+        All of them are inside, seen or not.
+        """
+        if not num_levels or not self.x_mean.size:
+            return self
+        places = list(num_levels)
+        mean, scale = self.x_mean.copy(), self.x_scale.copy()
+        mean[places], scale[places] = 0.0, 1.0
+        ends = None
+        if self.x_ends is not None:
+            ends = self.x_ends.copy()
+            ends[0, places], ends[1, places] = 0.0, np.array([*num_levels.values()]) - 1.0
+        return self._replace(x_mean=mean, x_scale=scale, x_ends=ends)
+
     def log_unit(self, has_density: np.ndarray) -> np.ndarray:
         """What the log density of each row loses where its targets are in their own units.
 

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix import mixtures, networks
@@ -16,7 +17,7 @@ from scalemix._types import PyTree
 from scalemix.data.input_layout import InputLayout
 from scalemix.fitting.candidates import noisy_likelihoods
 from scalemix.fitting.kinds import Mention, SettingError
-from scalemix.fitting.settings import ONE_FLOOR, RecipeSettings
+from scalemix.fitting.settings import ONE_FLOOR, RecipeSettings, scales_by_column
 from scalemix.inference.training.noise import NoiseTraining
 from scalemix.inference.training.scales import have_maximum
 from scalemix.likelihoods import (
@@ -98,7 +99,10 @@ def build_table_prior(recipe: RecipeSettings, layout: InputLayout | None) -> Pri
     prior = build_prior(recipe)
     if not reads_columns(recipe, layout):
         return prior
-    first = {FIRST_LAYER[recipe.has_paths]: ARD(HalfCauchy(1.0), by=("column", "part"))}
+    reader = FIRST_LAYER[recipe.has_paths]
+    # A layer that looks levels up is made of several.
+    name = f"{reader}.*" if layout is not None and layout.levels.any() else reader
+    first = {name: ARD(HalfCauchy(1.0), by=("column", "part"))}
     if not recipe.has_paths:
         return first | {f"layers.{place + 1}": prior for place in range(len(recipe.widths))}
     blocks = {"blocks.*": prior} if len(recipe.widths) > 1 else {}
@@ -108,22 +112,31 @@ def build_table_prior(recipe: RecipeSettings, layout: InputLayout | None) -> Pri
 def reads_columns(recipe: RecipeSettings, layout: InputLayout | None) -> bool:
     """Whether the weights that read a table have scales by column: where a column is several inputs
     and the family of the scales was left open, in variational EM."""
-    return layout is not None and not layout.is_plain and scales_by_column(recipe)
+    return layout is not None and not layout.is_plain and can_read_columns(recipe)
 
 
-def scales_by_column(recipe: RecipeSettings) -> bool:
-    """Whether columns that are several inputs get scales of their own: in variational EM, if the
-    family of the scales was left open."""
-    return recipe.inference == "em" and recipe.mixture == "auto" and recipe.prior != "drop-connect"
+def can_read_columns(recipe: RecipeSettings) -> bool:
+    """Whether columns that are several inputs get scales of their own."""
+    return scales_by_column(recipe.inference, recipe.mixture, recipe.prior)
+
+
+def check_levels(recipe: RecipeSettings, layout: InputLayout | None) -> None:
+    """Raise `ValueError` if inputs are positions of levels, and would be read as numbers."""
+    if layout is not None and layout.levels.any() and not reads_columns(recipe, layout):
+        raise ValueError(
+            f"Input {int(np.argmax(layout.levels > 0))} is the position of a level, which only "
+            f"variational EM with mixture='auto' looks up. Encode the table with look_up=False."
+        )
 
 
 def inputs_to_read(
     recipe: RecipeSettings, layout: InputLayout | None, num_inputs: int
 ) -> int | ColumnNumbers:
-    """The number of inputs; or, where these have scales by column, columns and parts of them."""
+    """The number of inputs; or, where these have scales by column, columns and parts of them, and
+    how many levels each is the position of."""
     if layout is None or not reads_columns(recipe, layout):
         return num_inputs
-    return layout.columns.tolist(), layout.parts.tolist()
+    return layout.columns.tolist(), layout.parts.tolist(), layout.levels.tolist()
 
 
 def may_do_without(recipe: RecipeSettings, layout: InputLayout | None) -> bool:
@@ -141,14 +154,14 @@ def ways_to_read(
     """
     if layout is None or not may_do_without(recipe, layout):
         return [network]
-    on = jnp.asarray(~layout.optional)
+    on = jnp.asarray(~layout.optional[layout.levels == 0])
     without = eqx.tree_at(lambda n: n.first_layer.on, network, on)
     return [network, without] if can_choose else [without]
 
 
 def reads_all(network: PyTree) -> bool:
     """Whether a network that knows its columns reads all inputs."""
-    return bool(network.first_layer.on.all())
+    return bool(network.first_layer.reads.all())
 
 
 def build_network(

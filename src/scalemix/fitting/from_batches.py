@@ -14,6 +14,7 @@ from scalemix.data.preparation import (
     Standardize,
     check_standardize,
     keep_units,
+    leave_levels,
     standardises_inputs,
 )
 from scalemix.data.streams import BatchStream
@@ -107,7 +108,7 @@ def fit_batches(
     stream = BatchStream(batches, num_rows, model, whole)
     if standardize is not False:
         stream.standardise(inputs=standardises_inputs(standardize))
-        stream.scaling = keep_units(stream.scaling, standardize)
+        stream.scaling = leave_levels(keep_units(stream.scaling, standardize), model)
     fit_key, predict_key, _ = jax.random.split(key, 3)
     with watch(progress, callback, pace_of(stream)) as report:
         control = Control(report, path, checkpoint_every, resume, devices)

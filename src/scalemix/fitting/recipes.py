@@ -163,8 +163,23 @@ class Recipe(RecipeSettings):
         >>> Recipe().can_choose_bins(30), Recipe().can_choose_bins(300)
         (False, True)
         """
-        able = self.tries_settings and building.scales_by_column(self)
+        able = self.tries_settings and building.can_read_columns(self)
         return able and can_hold_out(num_rows)
+
+    @property
+    def can_look_up(self) -> bool:
+        """Whether networks look up the weights of a column of many words by their position.
+
+        Its weights then share a scale, in variational EM with the mixture left open. Other fits
+        need an input for each word.
+
+        Examples
+        --------
+        >>> from scalemix.recipes import Recipe
+        >>> Recipe().can_look_up, Recipe(inference="noise").can_look_up
+        (True, False)
+        """
+        return building.can_read_columns(self)
 
     def build_mixture(self) -> ScaleMixture:
         """The family of scales, with its parameters.
@@ -205,9 +220,9 @@ class Recipe(RecipeSettings):
 
         Parameters
         ----------
-        num_inputs : int or pair of sequences of int
+        num_inputs : int, or two or three sequences of int
             The number of inputs; or, for each input, the number of the column of a table that it
-            was made of, and that of the part of a column.
+            was made of, that of the part of a column, and how many levels it is the position of.
         num_outputs : int
             The number of outputs.
         key : PRNG key

@@ -313,6 +313,12 @@ class RecipeSettings:
         }
 
 
+def scales_by_column(inference: str, mixture: str, prior: str) -> bool:
+    """Whether columns that are several inputs get scales of their own: in variational EM, if the
+    family of the scales was left open."""
+    return inference == "em" and mixture == "auto" and prior != "drop-connect"
+
+
 def settings_of(recipe: type[RecipeSettings]) -> dict[str, Setting]:
     """The settings of a recipe by name, in their order."""
     return {field.name: field.metadata["setting"] for field in dataclasses.fields(recipe)}

@@ -90,6 +90,7 @@ def build_candidates(
     key: PRNGKeyArray,
 ) -> list[Candidate]:
     """What is fitted to so many rows: one model by one method, or several of which rows choose."""
+    building.check_levels(recipe, layout)
     likelihoods = building.build_likelihoods(recipe, num_classes, num_targets)
     if not can_hold_out(num_rows):
         # No row tells whether the noise of several targets goes together: the plain answer is no.

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
 from scalemix.networks.calling import how_to_call
+from scalemix.networks.columns import ColumnReader
 from scalemix.networks.sites import Site, path_name
 
 
@@ -22,11 +23,14 @@ def find_input(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> PyT
         if _output_shape(network, as_floats) is not None:
             return as_floats
         return like
-    # A network that takes a vector takes one that fits one of its dense layers.
+    # A network that takes a vector takes one that fits one of its dense layers, or one that says
+    # how long it is.
+    told = jax.tree.leaves(network, is_leaf=_is_reader)
+    shapes = [(len(node.levels),) for node in told if _is_reader(node)]
     guesses = {
         (shape, site.weight(network).dtype): None
         for site in sites
-        for shape in ((site.num_rows,), ())
+        for shape in (*shapes, (site.num_rows,), ())
     }
     # Each guess is tried once: tracing a deep network takes long enough.
     for shape, dtype in guesses:
@@ -34,6 +38,10 @@ def find_input(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> PyT
         if _output_shape(network, guess) is not None:
             return guess
     return None
+
+
+def _is_reader(node: Any) -> bool:
+    return isinstance(node, ColumnReader)
 
 
 class ExampleParts(NamedTuple):

@@ -480,8 +480,11 @@ class Model(eqx.Module):
         return remembered(self, parts, lambda: find_refusal(self.network, example))
 
     def lookups(self, example: PyTree) -> list[Lookups]:
-        """The tables of tokens that such an example is looked up in as it is."""
-        return find_lookups(self.network, find_sites(self.network), example)
+        """The tables that such an example, or a part of it, is looked up in as it is."""
+        named = "lookups", example_parts(example)
+        return remembered(
+            self, named, lambda: find_lookups(self.network, find_sites(self.network), example)
+        )
 
     def frozen_readers(self, example: PyTree) -> list[str]:
         """The names of the frozen layers that are called on the network's input as it is."""

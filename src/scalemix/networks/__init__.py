@@ -2,7 +2,7 @@
 
 from scalemix.networks.calling import CalledNetwork, compute_in, with_call
 from scalemix.networks.check import check_rule
-from scalemix.networks.columns import ColumnLinear
+from scalemix.networks.columns import ColumnLinear, ColumnReader, LevelTable
 from scalemix.networks.mlp import MLP
 from scalemix.networks.narrow import NarrowLayerNorm, NarrowRMSNorm
 from scalemix.networks.nnx import from_nnx
@@ -16,8 +16,10 @@ __all__ = [
     "MLP",
     "CalledNetwork",
     "ColumnLinear",
+    "ColumnReader",
     "FunctionNetwork",
     "LayerRule",
+    "LevelTable",
     "NarrowLayerNorm",
     "NarrowRMSNorm",
     "PathRule",

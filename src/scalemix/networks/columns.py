@@ -1,15 +1,17 @@
-"""A dense layer that reads a table, and knows which column each of its inputs was made of."""
+"""Layers that read a table, and know which column each of their inputs was made of."""
 
 import dataclasses
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
-from scalemix.networks.rules import register
+from scalemix.networks.rules import LayerRule, register
 from scalemix.networks.rules.linear import LINEAR
 
 
@@ -75,6 +77,164 @@ class ColumnLinear(eqx.nn.Linear):
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         return super().__call__(jax.lax.select(self.on, x, jnp.zeros_like(x)), key=key)
 
+    @property
+    def reads(self) -> Array:
+        """For each input, whether it is read."""
+        return self.on
+
+
+class LevelTable(eqx.nn.Embedding):
+    """The weights of the levels of one column of words, of which an input says the position.
+
+    A dense layer that has an input of zeros and ones for each level gives the same: the weights of
+    the level that is there. Where there are thousands of them, nearly all of its work is
+    multiplying by zero. As there, the weights of all levels share the scale of the column
+    (`by="column"`, `by="part"`), and a row is a level.
+
+    Parameters
+    ----------
+    num_levels : int
+        How many levels there are.
+    out_features : int
+        The number of outputs.
+    key : PRNG key
+        Where the first weights come from.
+
+    Examples
+    --------
+    >>> table = sx.networks.LevelTable(5000, 8, key=key)
+    >>> table(jnp.float32(4999.0)).shape
+    (8,)
+    >>> prior = sx.ARD(sx.HalfCauchy(1.0), by="column")
+    >>> example = jnp.float32(0.0)
+    >>> sx.Model(table, prior, sx.likelihoods.Categorical(8), example=example).scale_shapes
+    {'network': {'column': (1,)}}
+    """
+
+    def __init__(self, num_levels: int, out_features: int, *, key: PRNGKeyArray):
+        # As the weights of a dense layer with an input for each level start.
+        most = 1 / math.sqrt(num_levels)
+        weight = jax.random.uniform(key, (num_levels, out_features), minval=-most, maxval=most)
+        super().__init__(weight=weight)
+
+    def __call__(self, x: ArrayLike, *, key: PRNGKeyArray | None = None) -> Array:
+        level = jax.lax.convert_element_type(x, jnp.int32)
+        return jax.lax.dynamic_index_in_dim(
+            self.weight, level, keepdims=False, allow_negative_indices=False
+        )
+
+
+class ColumnReader(eqx.Module):
+    """A layer that reads a table of which some columns are positions of levels.
+
+    It is a `ColumnLinear` of all other inputs, plus the entry of a `LevelTable` for each of these
+    columns, plus a bias.
+
+    Parameters
+    ----------
+    columns, parts : sequence of int
+        As in `ColumnLinear`, for all inputs.
+    levels : sequence of int
+        For each input how many levels it may be the position of, or 0 if it is a number.
+    out_features : int
+        The number of outputs.
+    key : PRNG key
+        Where the first weights come from.
+
+    Examples
+    --------
+    >>> layer = sx.networks.ColumnReader((0, 1, 2), (0, 1, 2), (0, 5000, 0), 8, key=key)
+    >>> layer(jnp.array([0.3, 4999.0, -1.2])).shape
+    (8,)
+    >>> [site.name for site in sx.networks.find_sites([layer])]
+    ['0.dense', '0.tables.0']
+    """
+
+    dense: ColumnLinear | None
+    tables: tuple[LevelTable, ...]
+    bias: Array
+    levels: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        columns: Sequence[int],
+        parts: Sequence[int],
+        levels: Sequence[int],
+        out_features: int | Literal["scalar"],
+        *,
+        key: PRNGKeyArray,
+    ):
+        if isinstance(out_features, str):
+            raise ValueError("Levels are looked up by layers with a number of outputs: give 1.")
+        columns, parts = (
+            _numbered(name, of, len(levels))
+            for name, of in (("columns", columns), ("parts", parts))
+        )
+        self.levels = tuple(int(num) for num in levels)
+        if min(self.levels) < 0:
+            raise ValueError(f"levels must be whole numbers from 0, got {str(self.levels)[:80]}.")
+        dense_key, *keys = jax.random.split(key, 1 + len(self.table_places))
+        places = self.dense_places
+        self.dense = None
+        if places:
+            of_dense = (_renumbered([of[place] for place in places]) for of in (columns, parts))
+            of_columns, of_parts = of_dense
+            self.dense = ColumnLinear(
+                of_columns, out_features, of_parts, use_bias=False, key=dense_key
+            )
+        self.tables = tuple(
+            LevelTable(self.levels[place], out_features, key=each)
+            for place, each in zip(self.table_places, keys, strict=True)
+        )
+        self.bias = jnp.zeros(out_features)
+
+    @property
+    def dense_places(self) -> list[int]:
+        """Which inputs are numbers."""
+        return [place for place, num in enumerate(self.levels) if not num]
+
+    @property
+    def table_places(self) -> list[int]:
+        """Which inputs are positions of levels."""
+        return [place for place, num in enumerate(self.levels) if num]
+
+    @property
+    def on(self) -> Array | None:
+        """Which of the numbers are read, where there are any."""
+        return None if self.dense is None else self.dense.on
+
+    @property
+    def reads(self) -> Array:
+        """For each input, whether it is read."""
+        reads = jnp.ones(len(self.levels), bool)
+        return reads if self.on is None else reads.at[jnp.array(self.dense_places)].set(self.on)
+
+    def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
+        if x.shape != (len(self.levels),):
+            raise ValueError(f"The layer reads {len(self.levels)} inputs, got {x.shape}.")
+        output = self.bias
+        if self.dense is not None:
+            output = output + self.dense(_taken(x, self.dense_places))
+        for place, table in zip(self.table_places, self.tables, strict=True):
+            output = output + table(jax.lax.squeeze(_taken(x, [place]), [0]))
+        return output
+
+
+def _taken(x: Array, places: list[int]) -> Array:
+    """These numbers of a vector, run by run: what is made of it can be told from each of them."""
+    runs = [
+        [place for _, place in run]
+        for _, run in itertools.groupby(enumerate(places), lambda pair: pair[1] - pair[0])
+    ]
+    parts = [jax.lax.slice(x, [run[0]], [run[-1] + 1]) for run in runs]
+    return parts[0] if len(parts) == 1 else jax.lax.concatenate(parts, 0)
+
+
+def _renumbered(numbers: Sequence[int]) -> list[int]:
+    """The same numbers without gaps between them."""
+    place = {number: i for i, number in enumerate(sorted(set(numbers)))}
+    return [place[number] for number in numbers]
+
 
 def _numbered(name: str, given: Sequence[int], num: int) -> tuple[int, ...]:
     numbers = tuple(int(number) for number in given)
@@ -95,4 +255,14 @@ register(
     dataclasses.replace(
         LINEAR, columns=lambda layer: layer.columns, parts=lambda layer: layer.parts
     ),
+)
+
+
+def _one_column(table: LevelTable) -> tuple[int, ...]:
+    return (0,) * table.num_embeddings
+
+
+register(
+    LevelTable,
+    LayerRule(row_axis=0, output_axis=1, token_axis=0, columns=_one_column, parts=_one_column),
 )

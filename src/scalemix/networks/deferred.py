@@ -73,6 +73,10 @@ class Deferred(eqx.Module):
     def looked_up(self, starts: dict[int, Array]) -> None:
         """Learn that parts are taken from here on, along some of its axes."""
 
+    def part(self, take: Callable[[Array], Array]) -> Array | None:
+        """What an operation takes of it, each entry once at the most; `None` if it does not say."""
+        return None
+
 
 class Term(eqx.Module):
     """An array times one factor for some of its axes.
@@ -213,8 +217,9 @@ class LocalGaussian(Deferred):
     """Independent Gaussian weights that act in one product with data, and nowhere else.
 
     The product is Gaussian too, with mean `h mu` and variance `h^2 sigma^2`, and is drawn in place
-    of the weights (local reparametrization). `noise` is a standard normal number for each entry of
-    the product.
+    of the weights (local reparametrization). Or a part of them is taken once, such as the entry of
+    a table: then that part alone is drawn. `noise` is a standard normal number for each entry of
+    the product, or of the part.
     """
 
     mean: Array
@@ -238,8 +243,14 @@ class LocalGaussian(Deferred):
     def times(self, product: Product) -> Array:
         mean = product.multiply(self.mean, product.data)
         spread = product.multiply(self.variance, product.data * product.data)
+        return self._drawn(mean, spread)
+
+    def part(self, take: Callable[[Array], Array]) -> Array:
+        return self._drawn(take(self.mean), take(self.variance))
+
+    def _drawn(self, mean: Array, variance: Array) -> Array:
         noise = self.noise.reshape(mean.shape).astype(mean.dtype)
-        return mean + jnp.sqrt(spread + TINY) * noise
+        return mean + jnp.sqrt(variance + TINY) * noise
 
 
 class Use(NamedTuple):
@@ -258,6 +269,13 @@ class Lookup(NamedTuple):
     starts: dict[int, Array]
 
 
+class Part(NamedTuple):
+    """A part that is taken of a weight, each entry once at the most."""
+
+    shape: tuple[int, ...]
+    """The shape of the part."""
+
+
 class Loop(NamedTuple):
     """A loop in which a weight acts."""
 
@@ -265,18 +283,18 @@ class Loop(NamedTuple):
 class Probe(Deferred):
     """Records how a weight is used.
 
-    `note` is called with each product outside of loops, with each loop, and with `None` for any
-    other use. A lookup is told of beforehand.
+    `note` is called outside of loops with each product and with each part that is taken once, with
+    each loop, and with `None` for any other use. A lookup is told of beforehand.
     """
 
     blank: Array
-    note: Callable[[Use | Lookup | Loop | None], None] = eqx.field(static=True)
+    note: Callable[[Use | Lookup | Part | Loop | None], None] = eqx.field(static=True)
     axes: tuple[int, ...] = eqx.field(static=True)
 
     def __init__(
         self,
         blank: Array,
-        note: Callable[[Use | Lookup | Loop | None], None],
+        note: Callable[[Use | Lookup | Part | Loop | None], None],
         axes: tuple[int, ...] | None = None,
     ):
         self.blank, self.note = blank, note
@@ -296,6 +314,11 @@ class Probe(Deferred):
 
     def looked_up(self, starts: dict[int, Array]) -> None:
         self.note(Lookup({self.axes[axis]: start for axis, start in starts.items()}))
+
+    def part(self, take: Callable[[Array], Array]) -> Array:
+        output = take(self.blank)
+        self.note(Part(output.shape))
+        return output
 
     def transpose(self, permutation: tuple[int, ...]) -> "Probe":
         axes = tuple(self.axes[axis] for axis in permutation)

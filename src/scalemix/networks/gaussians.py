@@ -5,7 +5,7 @@ any number of examples. In training each example has weights of its own, and one
 holds wherever the network uses it for that example, at the price of a second product:
 
 - A weight that acts once on an example is never drawn. Its product with the data is (local
-  reparametrization, `LocalGaussian`).
+  reparametrization, `LocalGaussian`), or the part that is looked up of it.
 - A weight that acts more often, at each position of a convolution or each step of a sequence, is
   `W = mu + (sigma * eps) * (r s')` with one `eps` for all examples and random signs `r` and `s` of
   each example's own (Flipout, Wen et al. 2018): for each example exactly a draw.
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, DTypeLike, PRNGKeyArray
 
 from scalemix._random import normals, signs
 from scalemix._types import PyTree
@@ -27,7 +27,9 @@ from scalemix.networks.deferred import (
     Deferred,
     Factored,
     LocalGaussian,
+    Lookup,
     Loop,
+    Part,
     Probe,
     Term,
     Use,
@@ -41,7 +43,8 @@ class Uses(NamedTuple):
     """How a network uses its weights on one example."""
 
     once: dict[str, tuple[int, ...]]
-    """The sites whose weights act once, with the shape of the product in which they do."""
+    """The sites whose weights act once, with the shape of the product in which they do, or of the
+    part that is taken of them."""
     often: dict[str, Site]
     """All others."""
     in_loops: bool
@@ -67,17 +70,22 @@ def find_uses(
         site.name: only.shape
         for site in sites
         if (only := _only(seen[site.name])) is not None
-        and only.product.once
-        # The data are squared, in their own type.
-        and holds(only.product.data.dtype, site.weight(network).dtype)
+        and (isinstance(only, Part) or _is_one_product(only, site.weight(network).dtype))
     }
     often = {site.name: site for site in sites if site.name not in once}
     in_loops = any(isinstance(use, Loop) for uses in seen.values() for use in uses)
     return Uses(once, often, in_loops)
 
 
-def _only(uses: list[Any]) -> Use | None:
-    return uses[0] if len(uses) == 1 and isinstance(uses[0], Use) else None
+def _only(uses: list[Any]) -> Use | Part | None:
+    # What a lookup makes of the weight is a use of its own.
+    acts = [use for use in uses if not isinstance(use, Lookup)]
+    return acts[0] if len(acts) == 1 and isinstance(acts[0], Use | Part) else None
+
+
+def _is_one_product(use: Use, dtype: DTypeLike) -> bool:
+    # The data are squared, in their own type.
+    return use.product.once and holds(use.product.data.dtype, dtype)
 
 
 class Noise(NamedTuple):
@@ -86,7 +94,7 @@ class Noise(NamedTuple):
     """
 
     normals: Array
-    """(..., entries of all products in which weights act once): standard normal."""
+    """(..., entries of all products and parts in which weights act once): standard normal."""
     signs: dict[str, dict[int, Array]]
     """For each weight that acts more often and each of its signed axes, one or minus one:
     (..., entries of the axis)."""

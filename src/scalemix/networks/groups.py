@@ -109,9 +109,15 @@ def _known(site: Site, what: Literal["columns", "column_parts"]) -> tuple[int, .
     if numbers is None:
         raise ValueError(
             f"Scales by column or part of one on {site.name!r}: it does not say which column of a "
-            f"table each of its inputs was made of. Only a scalemix.networks.ColumnLinear does."
+            f"table each of its inputs was made of. Only ColumnLinear and LevelTable of "
+            f"scalemix.networks do."
         )
     return numbers
+
+
+def _spread_over(numbers: tuple[int, ...], scales: Array) -> Array:
+    # One scale goes everywhere by itself: a table may have tens of thousands of rows.
+    return scales if len(scales) == 1 else scales[jnp.asarray(numbers)]
 
 
 UNIT = Group(
@@ -134,12 +140,12 @@ HEAD = Group(
 COLUMN = Group(
     shape=lambda site: (max(_known(site, "columns")) + 1,),
     along="row",
-    spread=lambda site, scales: scales[jnp.asarray(_known(site, "columns"))],
+    spread=lambda site, scales: _spread_over(_known(site, "columns"), scales),
 )
 PART = Group(
     shape=lambda site: (max(_known(site, "column_parts")) + 1,),
     along="row",
-    spread=lambda site, scales: scales[jnp.asarray(_known(site, "column_parts"))],
+    spread=lambda site, scales: _spread_over(_known(site, "column_parts"), scales),
 )
 LAYER = Group(shape=lambda site: (), along="row")
 WEIGHT = Group(

@@ -207,18 +207,21 @@ def _plain(value: Value) -> bool:
 def _dynamic_slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     whole, *starts = inputs
     whole.looked_up(dict(enumerate(starts)))
+    part = whole.part(lambda array: bind(equation, [array, *starts])[0])
+    if part is not None:
+        return [part]
     if not _plain(whole):
         return None
     sizes = equation.params["slice_sizes"]
 
-    def part(term: Term) -> Term:
+    def part_of(term: Term) -> Term:
         factors = {
             axis: jax.lax.dynamic_slice(factor, [starts[axis]], [sizes[axis]])
             for axis, factor in term.factors.items()
         }
         return Term(bind(equation, [term.base, *starts])[0], factors)
 
-    return [whole.map(part)]
+    return [whole.map(part_of)]
 
 
 def _slice(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
@@ -261,6 +264,10 @@ def _gather(equation: JaxprEqn, inputs: list[Value]) -> list[Value] | None:
     table, places = inputs
     numbers, sizes = equation.params["dimension_numbers"], equation.params["slice_sizes"]
     table.looked_up({axis: places[..., i] for i, axis in enumerate(numbers.start_index_map)})
+    if math.prod(places.shape[:-1]) == 1:
+        part = table.part(lambda array: bind(equation, [array, places])[0])
+        if part is not None:
+            return [part]
     if not _plain(table):
         return None
     # A value of its own for places beyond the table would be multiplied by factors as well.

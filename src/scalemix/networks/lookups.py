@@ -1,23 +1,17 @@
 """Finds the tables of tokens that a network looks up its input in."""
 
-import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import Jaxpr, JaxprEqn
-from jax.interpreters import partial_eval
 from jaxtyping import Array
 
-from scalemix._jaxprs import bind, run_operations
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Lookup, Probe
+from scalemix.networks.origins import Origins
 from scalemix.networks.placing import run_with_weights
 from scalemix.networks.sites import Site
-
-# Inputs that stand for their places are larger than any number that a network may hold.
-SMALLEST, LARGEST = 2**20, 2**28
 
 
 class Lookups(NamedTuple):
@@ -30,9 +24,10 @@ class Lookups(NamedTuple):
 
 
 def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> list[Lookups]:
-    """The tables that whole numbers of such an input are looked up in as they are.
+    """The tables that numbers of such an input are looked up in as they are.
 
-    Those in loops, and those of numbers that the network computes, are not found.
+    These are whole numbers, or are made whole by the network. Lookups in loops, and those of
+    numbers that the network computes, are not found.
     """
     tables = {site: axis for site in sites if (axis := site.axis("token")) is not None}
     met: list[Site] = []
@@ -62,58 +57,14 @@ def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> l
     except Exception:
         # Whatever a network of someone else's raises at a type that it does not take.
         return []
-    # Each number of the input has a value of its own, by which it is known again.
-    parts = jax.tree.leaves(example)
-    sizes = [math.prod(part.shape) for part in parts]
-    values = SMALLEST + np.random.default_rng(0).choice(LARGEST, sum(sizes), replace=False)
-    pieces = np.split(values, np.cumsum(sizes)[:-1])
-    places = {
-        value: (number, place)
-        for number, piece in enumerate(pieces)
-        for place, value in enumerate(piece.tolist())
-    }
-    x = [
-        jnp.asarray(piece.reshape(part.shape), part.dtype)
-        for piece, part in zip(pieces, parts, strict=True)
-    ]
-    lookups = []
+    lookups, origins = [], Origins(closed, example)
     for number, site in enumerate(met):
-        needed = [other == number for other in range(len(met))]
-        jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, needed, instantiate=True)
-        if not _moves(jaxpr):
+        tokens = origins.of(number)
+        if tokens is None:
             continue
-        (tokens,) = run_operations(jaxpr, closed.consts, x, _Unwrapped(jaxpr))
-        taken = [places[token] for token in np.ravel(tokens).tolist() if token in places]
         by_part = [
-            np.array([place for which, place in taken if which == number], int)
-            for number in range(len(parts))
+            np.array([token[1] for token in tokens if token and token[0] == part], int)
+            for part in range(len(origins.parts))
         ]
         lookups.append(Lookups(site.name, site.layer_shape[tables[site]], by_part))
     return lookups
-
-
-def _moves(jaxpr: Jaxpr) -> bool:
-    """Whether nothing but whole numbers is computed."""
-    avals: list[Any] = [output.aval for equation in jaxpr.eqns for output in equation.outvars]
-    return not any(jnp.issubdtype(aval.dtype, jnp.inexact) for aval in avals)
-
-
-class _Unwrapped:
-    """Runs operations, and leaves numbers below zero as they are where these would count from the
-    end of an axis: `where(i < 0, i + length, i)` is `i`."""
-
-    def __init__(self, jaxpr: Jaxpr):
-        self.made_by = {id(output): each for each in jaxpr.eqns for output in each.outvars}
-
-    def __call__(self, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
-        return [inputs[1]] if self._wraps(equation) else bind(equation, inputs)
-
-    def _wraps(self, equation: JaxprEqn) -> bool:
-        if equation.primitive.name != "select_n":
-            return False
-        below = self.made_by.get(id(equation.invars[0]))
-        return (
-            below is not None
-            and below.primitive.name == "lt"
-            and below.invars[0] is equation.invars[1]
-        )

@@ -8,18 +8,23 @@ import equinox as eqx
 import jax
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix.networks.columns import ColumnLinear
+from scalemix.networks.columns import ColumnLinear, ColumnReader
 
 Size = int | Literal["scalar"]
-ColumnNumbers = tuple[Sequence[int], Sequence[int]]
-"""The column that each input was made of, and the part of a column."""
+ColumnNumbers = (
+    tuple[Sequence[int], Sequence[int]] | tuple[Sequence[int], Sequence[int], Sequence[int]]
+)
+"""The column that each input was made of, and the part of a column; and, where some inputs are
+positions of levels, how many levels each has."""
 
 
 def reading_layer(in_size: Size | ColumnNumbers, width: Size, *, key: PRNGKeyArray) -> Any:
     """The layer that reads the inputs, and knows their columns where it is told."""
     if isinstance(in_size, int | str):
         return eqx.nn.Linear(in_size, width, key=key)
-    columns, parts = in_size
+    columns, parts, *levels = in_size
+    if levels and any(levels[0]):
+        return ColumnReader(columns, parts, levels[0], width, key=key)
     return ColumnLinear(columns, width, parts, key=key)
 
 
@@ -36,10 +41,11 @@ class MLP(eqx.Module):
 
     Parameters
     ----------
-    in_size : int, "scalar" or pair of sequences of int
+    in_size : int, "scalar", or two or three sequences of int
         The number of inputs; "scalar" takes one number without an axis. Two sequences have for each
         input the number of the column of a table that it was made of, and that of the part of a
-        column: see `ColumnLinear`.
+        column: see `ColumnLinear`. A third one has how many levels an input is the position of, or
+        0 for a number: see `ColumnReader`.
     out_size : int or "scalar"
         The number of outputs.
     width : int or sequence of int, default 50
@@ -65,7 +71,7 @@ class MLP(eqx.Module):
     layer_fields: ClassVar[tuple[str, ...]] = ("layers",)
     """The fields that hold its layers, in the order in which they are passed."""
 
-    layers: tuple[eqx.nn.Linear, ...]
+    layers: tuple[Any, ...]
     activation: Callable[[Array], Array] = eqx.field(static=True)
 
     def __init__(

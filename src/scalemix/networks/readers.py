@@ -1,16 +1,18 @@
 """Finds the weights that the network's input meets, and those that its output is read from."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.extend.core import Jaxpr, JaxprEqn, Literal
+import numpy as np
+from jax.extend.core import Jaxpr
 from jax.interpreters import partial_eval
 from jaxtyping import Array
 
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Cut, Probe, Term, Use
+from scalemix.networks.origins import Origins, kept_case
 from scalemix.networks.placing import get_weights, run_with_weights
 from scalemix.networks.sites import Site
 
@@ -43,6 +45,25 @@ def input_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> di
         if source is traced.invars[0]:
             axes.setdefault(each.site, set()).add(axis)
     return {site: axes[site] for site in sites if site in axes}
+
+
+def rows_read(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> dict[Site, np.ndarray]:
+    """The sites whose rows meet numbers of the network's input, a vector, and which each meets."""
+    met: list[Met] = []
+
+    def run(x: PyTree) -> list[Array]:
+        met.extend(each for each in find_products(network, sites, x) if each.axis is not None)
+        return [each.data for each in met]
+
+    is_vector = hasattr(example, "shape") and len(example.shape) == 1
+    if not is_vector or (closed := _closed(run, example)) is None:
+        return {}
+    origins, rows = Origins(closed, example), {}
+    for number, each in enumerate(met):
+        places = origins.of(number)
+        if places and len(places) == each.site.num_rows and None not in places:
+            rows[each.site] = np.array([place[1] for place in places if place])
+    return rows
 
 
 class Met(NamedTuple):
@@ -96,8 +117,13 @@ def output_sites(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> t
 
 
 def _traced(function: Callable[..., Any], *arguments: Any) -> Any:
+    closed = _closed(function, *arguments)
+    return None if closed is None else closed.jaxpr
+
+
+def _closed(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return jax.make_jaxpr(function)(*arguments).jaxpr
+        return jax.make_jaxpr(function)(*arguments)
     except Exception:
         # Whatever a network of someone else's raises at an input that does not fit.
         return None
@@ -111,7 +137,8 @@ def _origin(jaxpr: Jaxpr, variable: Any, axis: int) -> tuple[Any, int]:
     made_by = {id(output): equation for equation in jaxpr.eqns for output in equation.outvars}
     while (equation := made_by.get(id(variable))) is not None:
         name = equation.primitive.name
-        source = _kept(equation, made_by) if name == "select_n" else equation.invars[0]
+        kept = kept_case(equation, made_by) if name == "select_n" else 0
+        source = None if kept is None else equation.invars[kept]
         rounds = not jnp.issubdtype(variable.aval.dtype, jnp.floating)
         reshapes = name in SHAPES and _lengths(source) == _lengths(variable)
         if rounds or not (name in MOVES or reshapes or (name == "select_n" and source)):
@@ -126,19 +153,6 @@ def _origin(jaxpr: Jaxpr, variable: Any, axis: int) -> tuple[Any, int]:
             axis = _place(source, len(_lengths(variable, axis)))
         variable = source
     return variable, axis
-
-
-def _kept(equation: JaxprEqn, made_by: Mapping[int, JaxprEqn]) -> Any:
-    """The numbers of which this operation keeps some, with zeros in place of the others."""
-    _, *cases = equation.invars
-
-    def is_zero(case: Any) -> bool:
-        by = made_by.get(id(case))
-        value = by.invars[0] if by is not None and by.primitive.name == "broadcast_in_dim" else case
-        return isinstance(value, Literal) and not value.val
-
-    others = [case for case in cases if not is_zero(case)]
-    return others[0] if len(others) == 1 else None
 
 
 def _lengths(variable: Any, end: int | None = None) -> list[int]:

@@ -21,10 +21,11 @@ class ResNet(eqx.Module):
 
     Parameters
     ----------
-    in_size : int, "scalar" or pair of sequences of int
+    in_size : int, "scalar", or two or three sequences of int
         The number of inputs; "scalar" takes one number without an axis. Two sequences have for each
         input the number of the column of a table that it was made of, and that of the part of a
-        column: see `ColumnLinear`.
+        column: see `ColumnLinear`. A third one has how many levels an input is the position of, or
+        0 for a number: see `ColumnReader`.
     out_size : int or "scalar"
         The number of outputs.
     width : int, default 50
@@ -49,7 +50,7 @@ class ResNet(eqx.Module):
     layer_fields: ClassVar[tuple[str, ...]] = ("first", "blocks", "last")
     """The fields that hold its layers, in the order in which they are passed."""
 
-    first: eqx.nn.Linear
+    first: Any
     blocks: tuple[eqx.nn.Linear, ...]
     last: eqx.nn.Linear
     activation: Callable[[Array], Array] = eqx.field(static=True)

@@ -7,13 +7,15 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from scalemix._text import text_table
 from scalemix.model.inputs import find_input
 from scalemix.model.model import Model
-from scalemix.networks.readers import input_sites, output_sites
-from scalemix.networks.sites import find_sites
+from scalemix.networks.lookups import find_lookups
+from scalemix.networks.readers import input_sites, output_sites, rows_read
+from scalemix.networks.sites import Site, find_sites
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.relevance_rule import LISTED, layers_of, measure_layers
 
@@ -215,7 +217,11 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
     parts = posterior.networks.parts
     model = parts[0].model
     measured = [measure_layers(part, threshold) for part in parts]
-    readers, hidden, remarks = _places(model)
+    reading, hidden, remarks = _places(model)
+    readers = reading.rows
+
+    # The rows of all other sites are hidden units.
+    units_of = [name for name in measured[0] if name not in readers | reading.tables]
 
     def lines(group: str, what: str) -> dict[str, np.ndarray]:
         return {
@@ -232,7 +238,12 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         layers = {
             name: np.array([getattr(m[name], what) for m in measured]) for name in measured[0]
         }
-        inputs = np.sum([rows[name] for name in readers] or np.zeros((1, len(measured), 0)), axis=0)
+        inputs = np.zeros((len(measured), reading.num_inputs))
+        for name, places in readers.items():
+            inputs[:, places] += rows[name]
+        for name, place in reading.tables.items():
+            # All weights of a table together are those that read the input.
+            inputs[:, place] += layers[name]
         if share:
             total = sum(layers.values())
             layers = {name: _share(value, total) for name, value in layers.items()}
@@ -241,7 +252,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
                 for each in (rows, *listed)
             )
             inputs = _share(inputs, inputs.sum(1, keepdims=True))
-        units = {name: value for name, value in rows.items() if name not in readers}
+        units = {name: value for name, value in rows.items() if name in units_of}
         return Measure(
             inputs.mean(axis=0),
             laid_out(units),
@@ -251,7 +262,8 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
 
     rows_on, share = lines("unit", "on"), collect("variance", True)
     told_apart = any(_tells_rows_apart(model, name) for name in readers)
-    if readers and not told_apart and np.allclose(share.inputs, share.inputs[0], rtol=1e-5):
+    alone = readers and not reading.tables
+    if alone and not told_apart and np.allclose(share.inputs, share.inputs[0], rtol=1e-5):
         remarks += (
             f"inputs: they share all scales of {', '.join(readers)}, and so have equal shares; "
             f"compare their signal to noise",
@@ -264,9 +276,7 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         layers_on=layers_on,
         groups_on={group: on for group in LISTED if (on := laid_out(lines(group, "on")))},
         effective_width={
-            name: float(on.sum(axis=1).mean())
-            for name, on in rows_on.items()
-            if name not in readers
+            name: float(on.sum(axis=1).mean()) for name, on in rows_on.items() if name in units_of
         },
         effective_depth=float(
             np.nan if hidden is None else sum(layers_on[name].mean() for name in hidden)
@@ -277,15 +287,19 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
     )
 
 
-def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str, ...]]:
-    """The sites that read the inputs, those that the output is not read from, and remarks.
+class Reading(NamedTuple):
+    """Which weights read the inputs."""
 
-    Where it cannot be told, there are no readers, and `None` in place of the others.
-    """
-    network, sites, remarks = model.network, find_sites(model.network), []
-    example = find_input(network, sites, model.example)
-    parts = tuple(part for site in model.sites for part in site.parts)
-    by_part = input_sites(network, parts, example)
+    rows: dict[str, np.ndarray]
+    """The sites whose rows are inputs, and which input each row is."""
+    tables: dict[str, int]
+    """The tables that an input is looked up in, and which input."""
+    num_inputs: int
+
+
+def _find_reading(model: Model, parts: tuple[Site, ...], example: Any) -> Reading:
+    """The weights that read the inputs, as far as it can be told."""
+    by_part = input_sites(model.network, parts, example)
     # Of layers that share their scales, all must read the inputs, and along the same axes.
     met = {
         site: by_part[site.parts[0]]
@@ -296,17 +310,47 @@ def _places(model: Model) -> tuple[list[str], tuple[str, ...] | None, tuple[str,
     # Rows that lie along another axis of the input are those of something else.
     along = {site: (axes, site.num_rows) for site, axes in met.items()}
     readers = [site for site in along if along[site] == next(iter(along.values()))]
+    if readers:
+        num = readers[0].num_rows
+        return Reading({site.name: np.arange(num) for site in readers}, {}, num)
+    # A table of numbers, some of which are positions: what is no number is read apart.
+    if not hasattr(example, "dtype") or not jnp.issubdtype(example.dtype, jnp.floating):
+        return Reading({}, {}, 0)
+    places = {each.site: each.places[0] for each in find_lookups(model.network, parts, example)}
+    tables = {name: int(place[0]) for name, place in places.items() if len(place) == 1}
+    alone = {site.name for site in model.sites if len(site.parts) == 1}
+    if not tables or not tables.keys() <= alone:
+        return Reading({}, {}, 0)
+    rows = {
+        site.name: places
+        for site, places in rows_read(model.network, parts, example).items()
+        if site.name in alone
+    }
+    return Reading(rows, tables, example.shape[0])
+
+
+def _places(model: Model) -> tuple[Reading, tuple[str, ...] | None, tuple[str, ...]]:
+    """What reads the inputs, the sites that the output is not read from, and remarks.
+
+    Where it cannot be told, there are no readers, and `None` in place of the others.
+    """
+    network, sites, remarks = model.network, find_sites(model.network), []
+    example = find_input(network, sites, model.example)
+    parts = tuple(part for site in model.sites for part in site.parts)
+    reading = _find_reading(model, parts, example)
     outputs = output_sites(network, sites, example)
     unknown = "the shape of an input is not known: Model(..., example=x[0])"
-    if not readers:
+    if not reading.num_inputs:
         why = unknown if example is None else "no layer under the prior multiplies x as it is"
         remarks.append(f"inputs: it cannot be told which weights read them, because {why}")
     if not outputs:
         why = unknown if example is None else "the output depends on no weight that has a rule"
         remarks.append(f"effective depth: the output layer cannot be told, because {why}")
-    last = {site.name for site in outputs}
+    # What is looked up is added to what the layer beside it gives: together they are one.
+    beside = [*reading.tables] if reading.rows else [*reading.tables][1:]
+    last = {*(site.name for site in outputs), *beside}
     return (
-        [site.name for site in readers],
+        reading,
         tuple(
             name
             for site in model.sites

@@ -112,7 +112,7 @@ class ScaleMixEstimator(BaseEstimator):
         num_rows = count(x) if weight is None else int(np.count_nonzero(weight))
         can_choose = recipe.can_choose_bins(num_rows)
         bins = None if self.bins == "auto" and not can_choose else self.bins
-        self.encoder_ = learn_encoder(x, bins, weight)
+        self.encoder_ = learn_encoder(x, bins, weight, look_up=recipe.can_look_up)
         if lost := self.encoder_.lost:
             told = shortened(f"{name!r} ({why})" for name, why in lost.items())
             warn(f"Nothing is learned from these columns: {told}.", InputWarning)

@@ -79,7 +79,8 @@ class NumberEncoder:
         columns = np.arange(len(num_bins))
         owners = np.concatenate([columns, np.repeat(columns, num_bins)])
         is_bin = np.arange(len(owners)) >= len(columns)
-        return InputLayout(owners, np.arange(len(owners)), ~is_bin, is_bin & self.optional)
+        places, none = np.arange(len(owners)), np.zeros(len(owners), int)
+        return InputLayout(owners, places, ~is_bin, is_bin & self.optional, none)
 
     def outside(self, ranges: Ranges, rows: Rows, x: np.ndarray) -> Outside:
         """How far rows, which became the inputs `x`, lie outside; none has words or gaps."""
@@ -177,10 +178,12 @@ def warn_of_text(columns: InputColumns, table: Table) -> None:
 Encoder = NumberEncoder | FrameEncoder
 
 
-def learn_encoder(rows: Rows, bins: Bins, weight: np.ndarray | None) -> Encoder:
+def learn_encoder(
+    rows: Rows, bins: Bins, weight: np.ndarray | None, *, look_up: bool = False
+) -> Encoder:
     """What to make of rows like these, each of which counts as often as its weight says."""
     if isinstance(rows, Table):
-        columns = learn_inputs(rows, use=None, bins=bins, weight=weight)
+        columns = learn_inputs(rows, use=None, bins=bins, weight=weight, look_up=look_up)
         warn_of_text(columns, rows)
         return FrameEncoder(columns, tuple(rows.columns))
     num_rows = len(rows) if weight is None else int(np.count_nonzero(weight))

@@ -53,6 +53,11 @@ def _bins(column: Numeric) -> str:
     return f" ({len(column.edges) - 1} bins{', if they help' if column.optional_bins else ''})"
 
 
+def _gap_in_words(column: Categorical) -> str:
+    """What a gap is taken for in a column of words that had none."""
+    return "a word that is not known" if column.looked_up else "no category"
+
+
 @dataclasses.dataclass(frozen=True)
 class InputColumns:
     """What a model remembers of the columns that it predicts from. `learn_inputs` makes one.
@@ -193,7 +198,7 @@ class InputColumns:
         for column in self.inputs:
             holes = 0 if column.gaps else table.column(column.name).count(None)
             if holes:
-                as_what = "the median" if isinstance(column, Numeric) else "no category"
+                as_what = "the median" if isinstance(column, Numeric) else _gap_in_words(column)
                 said.append(f"{column.name!r}: {holes} missing, taken as {as_what}")
         return few_lines(said)
 
@@ -229,7 +234,14 @@ class InputColumns:
                 if isinstance(c, Numeric) and c.dates
             ],
             "categories, one-hot": [
-                f"{c.name} ({len(c.categories)})" for c in self.inputs if isinstance(c, Categorical)
+                f"{c.name} ({len(c.categories)})"
+                for c in self.inputs
+                if isinstance(c, Categorical) and not c.looked_up
+            ],
+            "categories, looked up": [
+                f"{c.name} ({len(c.categories):,})"
+                for c in self.inputs
+                if isinstance(c, Categorical) and c.looked_up
             ],
             "left out": [f"{name} ({reason})" for name, reason in self.left_out.items()],
         }.items():

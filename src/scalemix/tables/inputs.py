@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from scalemix.data.bins import ramps
-from scalemix.data.input_layout import InputLayout, of_categories, of_numbers
+from scalemix.data.input_layout import InputLayout, of_categories, of_levels, of_numbers
 from scalemix.data.ranges import UnknownWords
 from scalemix.data.values import is_finite
 from scalemix.tables.cells import distinct_of, numbers, word
@@ -16,6 +16,9 @@ from scalemix.tables.table import Table
 
 # Only so many categories have inputs of their own; the rarest ones beyond share one.
 MOST_CATEGORIES = 500
+# And so many are looked up: each step of a fit goes over the weights of all of them, of which 50
+# units take 1.6 million then, and Adam six numbers for each.
+MOST_LEVELS = 32_768
 # Values that go without saying in a file.
 UNSAID = (("spread", None), ("date_order", "ymd"), ("unit", ""))
 
@@ -84,17 +87,27 @@ class Categorical:
     With `unseen`, the last input stands for all words that are not among the categories. Where
     training had none, its weights have the spread that the prior gives to a category of this
     column, so that predictions for an unseen word are less sure.
+
+    With `looked_up` there is one input instead: the position of the input that would be one. There
+    is none for a word that is missing or not known, unless the two have a position of their own,
+    so that `unseen` goes with it.
     """
 
     name: str
     categories: tuple[str, ...]
     gaps: bool = False
     unseen: bool = False
+    looked_up: bool = False
     kind: Literal["categorical"] = "categorical"
 
     @property
     def features(self) -> list[str]:
         """What each input is."""
+        return [self.name] if self.looked_up else self.levels
+
+    @property
+    def levels(self) -> list[str]:
+        """What each level is, which has weights of its own."""
         gaps = [f"{self.name} is missing"] if self.gaps else []
         others = [f"{self.name} = another"] if self.unseen else []
         return [*(f"{self.name} = {category}" for category in self.categories), *gaps, *others]
@@ -102,25 +115,30 @@ class Categorical:
     @property
     def layout(self) -> InputLayout:
         """What the inputs are."""
-        return of_categories(len(self.features))
+        num = len(self.levels)
+        return of_levels(num) if self.looked_up else of_categories(num)
 
     def read(self, table: Table) -> np.ndarray:
-        """One number a row: which input is one, or -1 if none is."""
+        """One number a row: the position of the level that is there, or -1 if none is."""
         # Files from before spell whole numbers in several ways.
         places = {word(category): i for i, category in enumerate(self.categories)}
-        num, size = len(places), len(self.features)
-        missing, other = num if self.gaps else -1, size - 1 if self.unseen else -1
+        num, size = len(places), len(self.levels)
+        other = size - 1 if self.unseen else -1
+        # Something has to be looked up: a gap where training had none is as little known.
+        missing = num if self.gaps else other if self.looked_up else -1
         cells, codes = distinct_of(table.written(self.name))
         positions = [missing if cell is None else places.get(word(cell), other) for cell in cells]
         return np.array(positions, float)[codes]
 
     def expand(self, values: np.ndarray) -> np.ndarray:
-        """The inputs of what `read` gave: one and zeros."""
+        """The inputs of what `read` gave: one and zeros, or the position itself."""
+        if self.looked_up:
+            return values[:, None]
         return (values[:, None] == np.arange(len(self.features))).astype(float)
 
     def unknown(self, table: Table) -> UnknownWords | None:
         """The words of a table that did not occur in training, if there are any."""
-        if len(self.categories) >= MOST_CATEGORIES:
+        if len(self.categories) >= (MOST_LEVELS if self.looked_up else MOST_CATEGORIES):
             # Training may have had them, among the rare words that share an input.
             return None
         cells, codes = distinct_of(table.written(self.name))
@@ -137,7 +155,8 @@ def to_json(column: Numeric | Categorical) -> dict[str, Any]:
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in dataclasses.asdict(column).items()
-        # Files from before there were gaps, unseen words and choices among bins have none of these.
+        # Files from before there were gaps, unseen words, levels that are looked up, and choices
+        # among bins have none of these.
         if value is not False and (name, value) not in UNSAID
     }
 
@@ -167,7 +186,10 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")
     categories = tuple(read_text(category) for category in said["categories"])
-    return Categorical(name, categories, _flag(said, "gaps"), _flag(said, "unseen"))
+    unseen, looked_up = _flag(said, "unseen"), _flag(said, "looked_up")
+    if looked_up and not unseen:
+        raise TypeError("levels to look up, and none for words that are not known")
+    return Categorical(name, categories, _flag(said, "gaps"), unseen, looked_up)
 
 
 def read_text(said: Any) -> str:

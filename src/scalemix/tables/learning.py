@@ -13,7 +13,7 @@ from scalemix.tables.cells import exact, numbers, short, whole, word
 from scalemix.tables.columns import Columns, InputColumns
 from scalemix.tables.dates import EXAMPLES, DateOrder, in_words
 from scalemix.tables.facts import ColumnFacts, Kind, differs
-from scalemix.tables.inputs import MOST_CATEGORIES, Categorical, Numeric
+from scalemix.tables.inputs import MOST_CATEGORIES, MOST_LEVELS, Categorical, Numeric
 from scalemix.tables.number_formats import look_like_numbers
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import learn_target
@@ -21,6 +21,10 @@ from scalemix.tables.units import word_after_numbers
 
 # Texts that are different in most rows are no categories, unless there are few of them.
 FEW_CATEGORIES = 30
+# With more levels than this, a column is looked up where it may be. Up to here inputs of zeros and
+# ones are quicker, though they do more: a step of four members takes .6 ms against .8 with 32
+# levels, and 1.3 against 1.4 with 500 (benchmarks/levels.py). Beyond, levels would share an input.
+FEW_LEVELS = MOST_CATEGORIES
 # In fewer rows, numbers without gaps may be a coincidence.
 LEAST_NUMBERED = 20
 # How small the probability of a coincidence has to be, as a logarithm.
@@ -44,12 +48,14 @@ def learn_columns(
     rows: Iterable[int] | None = None,
     bins: Bins = None,
     date_order: DateOrder | None = None,
+    look_up: bool = False,
 ) -> Columns:
     """What to make of the columns of a training table.
 
     Numbers and dates become one input each, words one input a category, and one for those that
-    were not seen. A column with gaps has one more, which says where they are. A column is left out
-    if it is empty, constant, full of different texts, or names or numbers the rows.
+    were not seen; or, with `look_up`, one input if there are many. A column with gaps has one more,
+    which says where they are. A column is left out if it is empty, constant, full of different
+    texts, or names or numbers the rows.
 
     Parameters
     ----------
@@ -75,6 +81,9 @@ def learn_columns(
     date_order : {"dmy", "mdy"}, optional
         Whether the day or the month comes first in dates such as 03/04/2024, where the cells of a
         column do not tell. By default such a column is refused.
+    look_up : bool, default=False
+        Whether a column of many different words becomes one input, the position of the word, whose
+        weights networks look up. Other models can make nothing of such a number.
 
     Returns
     -------
@@ -108,6 +117,7 @@ def learn_columns(
         rows=rows,
         bins=bins,
         date_order=date_order,
+        look_up=look_up,
     )
     return Columns(inputs.inputs, inputs.left_out, learned)
 
@@ -124,6 +134,7 @@ def learn_inputs(
     weight: np.ndarray | None = None,
     facts: Mapping[str, ColumnFacts] | None = None,
     date_order: DateOrder | None = None,
+    look_up: bool = False,
 ) -> InputColumns:
     """What to make of the columns of a table that are to be predicted from.
 
@@ -149,6 +160,8 @@ def learn_inputs(
         What is known of the columns of a larger table, of which this one is a sample. Medians, bins
         and what numbers the rows are found in the sample.
     date_order : {"dmy", "mdy"}, optional
+        As in `learn_columns`.
+    look_up : bool, default=False
         As in `learn_columns`.
 
     Returns
@@ -183,7 +196,7 @@ def learn_inputs(
     for name in names:
         kind = facts[name].kind
         if kind == "words":
-            column = _learn_words(facts[name], part, name in categorical)
+            column = _learn_words(facts[name], part, name in categorical, look_up)
         else:
             column = _learn_numbers(facts[name], part, weight, date_order)
         # Numbers that differ in late digits alone may number the rows.
@@ -312,7 +325,9 @@ def _with_bins(
     return dataclasses.replace(column, edges=edges, optional_bins=optional)
 
 
-def _learn_words(facts: ColumnFacts, part: Table, said_so: bool) -> Categorical | str:
+def _learn_words(
+    facts: ColumnFacts, part: Table, said_so: bool, look_up: bool
+) -> Categorical | str:
     """The column as inputs, or the reason why it cannot be one. Who says so means categories."""
     name, counts = facts.name, facts.words
     if len(counts) < 2:
@@ -334,6 +349,9 @@ def _learn_words(facts: ColumnFacts, part: Table, said_so: bool) -> Categorical 
         return f"text that is different in most rows, such as {short(example)}{hint}"
     # Of words that are equally frequent, the first in the alphabet: their order in the table and
     # where it was cut make no difference.
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_CATEGORIES]
+    looked_up = look_up and len(counts) > FEW_LEVELS
+    most = MOST_LEVELS if looked_up else MOST_CATEGORIES
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:most]
     categories = tuple(sorted(w for w, _ in ranked))
-    return Categorical(name, categories, gaps=facts.num_missing > 0, unseen=True)
+    gaps = facts.num_missing > 0
+    return Categorical(name, categories, gaps=gaps, unseen=True, looked_up=looked_up)

@@ -26,6 +26,8 @@ from scalemix.posterior.predictive import Predictive
 # Importance is that of so many columns at most, measured on so many rows.
 MOST_COLUMNS, MOST_ROWS = 40, 300
 SHUFFLES = 3
+# So many of the levels that networks look up are inputs of simpler models.
+MOST_LEVELS = 500
 
 
 class Study:
@@ -230,5 +232,24 @@ class Study:
         return self.last.posterior.model.likelihood
 
     def _plain(self, rows: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Rows as simpler models take them: these can make nothing of the position of a level."""
         x, y = rows
-        return (x if self.story.plain is None else x[:, list(self.story.plain)]), y
+        places = range(x.shape[1]) if self.story.plain is None else self.story.plain
+        if not self._levels:
+            return x[:, list(places)], y
+        parts = [
+            x[:, place, None] == self._levels[place] if place in self._levels else x[:, place, None]
+            for place in places
+        ]
+        return np.concatenate(parts, axis=1).astype(np.float64), y
+
+    @cached_property
+    def _levels(self) -> dict[int, np.ndarray]:
+        """The inputs that networks look up, and the most frequent levels in the training rows."""
+        model, (x, _) = self.last.posterior.model, self.story.train or self.test
+        looked_up = model.lookups(jax.ShapeDtypeStruct(x.shape[1:], model.dtype))
+        frequent = {}
+        for place in (int(place) for each in looked_up for place in np.concatenate(each[2])):
+            levels, counts = np.unique(x[:, place], return_counts=True)
+            frequent[place] = levels[np.argsort(-counts, kind="stable")][:MOST_LEVELS]
+        return frequent

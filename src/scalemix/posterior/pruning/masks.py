@@ -33,11 +33,14 @@ def pieces_off(members: Sequence[Networks], threshold: float) -> list[Piece]:
 
     A row is off by the rule of `relevance`, and all rows of a layer are off if the layer is. Rows
     of a layer without scales of their own stay as long as the layer is on: the prior said nothing
-    of them. An infinite threshold includes everything there is.
+    of them. So do rows that are looked up, unless each has a scale: without one of them the network
+    is no smaller, and would be sure of a level that nobody knows. An infinite threshold includes
+    everything else there is.
     """
     candidates: list[tuple[float, float, Piece]] = []
     for index, networks in enumerate(members):
         layers = measure_layers(networks, threshold).values()
+        looked_up = {s.name for s in networks.model.sites if s.axis("row") == s.axis("token")}
         mean = np.mean([layer.variance for layer in layers])
         for layer in layers:
             structure = networks.model.structures[layer.site]
@@ -50,6 +53,8 @@ def pieces_off(members: Sequence[Networks], threshold: float) -> list[Piece]:
                     candidates.append((layer.ratio, _relative(layer.variance, mean), tuple(rows)))
                 continue
             for group, lines in layer.lines.items():
+                if group == "unit" and layer.site in looked_up and group not in structure.groups:
+                    continue
                 off, ratio = _off(layer, lines, structure, threshold)
                 # Rows that are equally uncertain go by their size, relative to the rest.
                 size = _relative(lines.variance, layer.variance)

@@ -91,7 +91,14 @@ def rows_as_seen(posterior: Posterior, x: Inputs | None) -> Inputs | None:
             return np.zeros(shape, like.dtype)
         return rng.normal(size=shape).astype(like.dtype)
 
-    return jax.tree.map(random, model.example)
+    rows = jax.tree.map(random, model.example)
+    for _, num, places in model.lookups(model.example):
+        for part, looked_up in zip(jax.tree.leaves(rows), places, strict=True):
+            if jnp.issubdtype(part.dtype, jnp.floating):
+                part.reshape(RANDOM_ROWS, -1)[:, looked_up] = rng.integers(
+                    num, size=(RANDOM_ROWS, len(looked_up))
+                )
+    return rows
 
 
 def measure_latency(posterior: Posterior, inputs: Inputs) -> float:

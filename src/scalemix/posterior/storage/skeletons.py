@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array
 
 from scalemix._types import PyTree, Shaped
-from scalemix.networks import MLP, ColumnLinear, ResNet
+from scalemix.networks import MLP, ColumnLinear, ColumnReader, ResNet
 from scalemix.networks.sites import path_name
 from scalemix.posterior.storage.container import take
 
@@ -55,6 +55,10 @@ def _describe_layers(layers: Any) -> Any:
     if isinstance(layers, tuple):
         described = [_describe_layers(layer) for layer in layers]
         return None if None in described else described
+    if type(layers) is ColumnReader:
+        dense = layers.dense
+        of_dense = {} if dense is None else {"dense": _describe_layers(dense)}
+        return {"levels": list(layers.levels), "out": layers.bias.shape[-1], **of_dense}
     if type(layers) not in (eqx.nn.Linear, ColumnLinear):
         return None
     sizes = {"in": layers.in_features, "out": layers.out_features, "bias": layers.use_bias}
@@ -97,6 +101,8 @@ def _build_layers(description: Any) -> Any:
         return tuple(_build_layers(layer) for layer in description)
     if not isinstance(description, dict):
         raise ValueError("its header describes no layer where there must be one.")
+    if "levels" in description:
+        return _build_reader(description)
     sizes = [take(description, end, (int, str)) for end in ("in", "out")]
     if any(size != "scalar" and not (isinstance(size, int) and size >= 0) for size in sizes):
         raise ValueError(f"its header describes a layer of the sizes {str(sizes)[:60]}.")
@@ -108,6 +114,20 @@ def _build_layers(description: Any) -> Any:
     if len(columns) != sizes[0] or not whole:
         raise ValueError(f"its header describes a layer of the columns {str(columns)[:60]}.")
     return eqx.filter_eval_shape(ColumnLinear, columns, sizes[1], parts, use_bias=bias, key=_key())
+
+
+def _build_reader(description: dict[str, Any]) -> ColumnReader:
+    levels, width = take(description, "levels", list), take(description, "out", int)
+    if width < 0 or not all(type(num) is int and num >= 0 for num in levels) or not any(levels):
+        raise ValueError(f"its header describes a layer of the levels {str(levels)[:60]}.")
+    columns = range(len(levels))
+    reader = eqx.filter_eval_shape(ColumnReader, columns, columns, levels, width, key=_key())
+    if "dense" not in description:
+        return reader
+    dense = _build_layers(take(description, "dense", dict))
+    if type(dense) is not ColumnLinear or len(reader.dense_places) != dense.in_features:
+        raise ValueError("its header describes a layer that reads more or fewer numbers than come.")
+    return eqx.tree_at(lambda layer: layer.dense, reader, dense)
 
 
 @functools.lru_cache(maxsize=MOST_LAYERS)

@@ -1,0 +1,125 @@
+"""Which numbers of its input a network passes on as they are: to a product, or to a table."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Jaxpr, JaxprEqn, Literal
+from jax.interpreters import partial_eval
+
+from scalemix._jaxprs import bind, run_operations
+from scalemix._types import PyTree
+
+# Inputs that stand for their places are larger than any number that a network may hold. Those in
+# single precision are told from one another up to the second, whole numbers up to the third.
+SMALLEST, LARGEST_REAL, LARGEST = 2**20, 2**24, 2**28
+# Operations on real numbers that only put them elsewhere.
+PASSES = frozenset(
+    {
+        "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice",
+        "gather", "reshape", "select_n", "slice", "squeeze", "transpose",
+    }
+)  # fmt: skip
+
+
+class Origins:
+    """What a traced function's outputs are made of, where they are numbers of its input.
+
+    `example` are the shapes and types of the input, which is all that the function takes.
+    """
+
+    def __init__(self, closed: Any, example: PyTree):
+        self.closed = closed
+        self.parts = jax.tree.leaves(example)
+        sizes = [math.prod(part.shape) for part in self.parts]
+        real = any(jnp.issubdtype(part.dtype, jnp.inexact) for part in self.parts)
+        most = (LARGEST_REAL if real else LARGEST) - SMALLEST
+        # Each number of the input has a value of its own, by which it is known again.
+        rng, total = np.random.default_rng(0), sum(sizes)
+        marks = SMALLEST + rng.choice(most, total, replace=False) if total < most else None
+        self._places: dict[int, tuple[int, int]] = {}
+        self._x: list[Any] = []
+        for number, part in enumerate(self.parts):
+            if marks is None or not _can_be_marked(part.dtype):
+                self._x.append(jnp.zeros(part.shape, part.dtype))
+                continue
+            piece, marks = np.split(marks, [sizes[number]])
+            self._places |= {mark: (number, i) for i, mark in enumerate(piece.tolist())}
+            self._x.append(jnp.asarray(piece.reshape(part.shape), part.dtype))
+
+    def of(self, output: int) -> list[tuple[int, int] | None] | None:
+        """For each entry of an output its part of the input and its number there, if it has them.
+
+        There is no answer where the output is computed.
+        """
+        needed = [other == output for other in range(len(self.closed.jaxpr.outvars))]
+        jaxpr, _ = partial_eval.dce_jaxpr(self.closed.jaxpr, needed, instantiate=True)
+        if not _moves(jaxpr):
+            return None
+        (values,) = run_operations(jaxpr, self.closed.consts, self._x, _Move(jaxpr))
+        return [self._places.get(value) for value in np.ravel(values).tolist()]
+
+
+def _can_be_marked(dtype: Any) -> bool:
+    """Whether the type has room for the marks."""
+    if jnp.issubdtype(dtype, jnp.integer):
+        return True
+    return jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).nmant >= 23
+
+
+def _moves(jaxpr: Jaxpr) -> bool:
+    """Whether nothing but whole numbers is computed: real ones are only put elsewhere."""
+    return all(
+        equation.primitive.name in PASSES
+        or not any(jnp.issubdtype(_type(output), jnp.inexact) for output in equation.outvars)
+        for equation in jaxpr.eqns
+    )
+
+
+def _type(variable: Any) -> Any:
+    return variable.aval.dtype
+
+
+class _Move:
+    """Runs operations. Numbers that some of these may put zeros in place of stay as they are.
+
+    So do numbers below zero where they would count from the end of an axis: `where(i < 0,
+    i + length, i)` is `i`.
+    """
+
+    def __init__(self, jaxpr: Jaxpr):
+        self.made_by = {id(output): each for each in jaxpr.eqns for output in each.outvars}
+
+    def __call__(self, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
+        if self._wraps(equation):
+            return [inputs[1]]
+        if equation.primitive.name == "select_n":
+            kept = kept_case(equation, self.made_by)
+            if kept is not None:
+                return [inputs[kept]]
+        return bind(equation, inputs)
+
+    def _wraps(self, equation: JaxprEqn) -> bool:
+        if equation.primitive.name != "select_n":
+            return False
+        below = self.made_by.get(id(equation.invars[0]))
+        return (
+            below is not None
+            and below.primitive.name == "lt"
+            and below.invars[0] is equation.invars[1]
+        )
+
+
+def kept_case(equation: JaxprEqn, made_by: Mapping[int, JaxprEqn]) -> int | None:
+    """Which input's numbers a `select_n` keeps some of, with zeros in place of the others."""
+
+    def is_zero(case: Any) -> bool:
+        by = made_by.get(id(case))
+        value = by.invars[0] if by is not None and by.primitive.name == "broadcast_in_dim" else case
+        return isinstance(value, Literal) and not value.val
+
+    others = [i for i, case in enumerate(equation.invars) if i and not is_zero(case)]
+    return others[0] if len(others) == 1 else None
