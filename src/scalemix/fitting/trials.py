@@ -72,18 +72,16 @@ def try_out(
         )
     ]
     schedule = candidates[0][0].method.schedule(train)
-    log_prob, cdf = run_jobs(
+    scores = run_jobs(
         jobs, schedule, train, control=control, lengths=[len(one.y) for one in data]
     ).score_rows(stack(held_out), NUM_SCORED)
+    log_prob, cdf = np.asarray(scores.log_prob), np.asarray(scores.cdf)
     results, first = [], 0
     for i, options in enumerate(candidates):
-        num = len(options) * num_trial_members
-        mine = (
-            values[first : first + num].reshape(len(options), num_trial_members, *values.shape[1:])
-            for values in (log_prob, cdf)
-        )
-        results.append(_joined(*mine, held_out[i * num_parts : (i + 1) * num_parts]))
-        first += num
+        mine = slice(first, first + len(options) * num_trial_members)
+        own_parts = held_out[i * num_parts : (i + 1) * num_parts]
+        results.append(_joined(log_prob[mine], cdf[mine], num_trial_members, own_parts))
+        first = mine.stop
     return results
 
 
@@ -101,11 +99,16 @@ def trial_lengths(num_rows: Sequence[int], fraction: float, num_trial_members: i
     return [num_left(num, fraction) for num in num_rows for _ in range(num_parts)]
 
 
-def _joined(log_prob: np.ndarray, cdf: np.ndarray, held_out: Sequence[Data]) -> HeldOut:
-    """What candidates say of the rows of all parts, from (candidates, members, rows) of each.
+def _joined(
+    log_prob: np.ndarray, cdf: np.ndarray, num_members: int, held_out: Sequence[Data]
+) -> HeldOut:
+    """What candidates say of the rows of all parts, from what each of their members says.
 
     The members that hold out the same part are mixed, as those of the final ensemble will be.
     """
+    log_prob, cdf = (
+        values.reshape(-1, num_members, *values.shape[1:]) for values in (log_prob, cdf)
+    )
     log_probs, cdfs = [], []
     for place, part in enumerate(held_out):
         # Rows beyond those of a part fill it up to the size of the largest.

@@ -33,7 +33,7 @@ class Origins:
 
     def __init__(self, closed: Any, example: PyTree):
         self.closed = closed
-        self.parts = jax.tree.leaves(example)
+        self.parts: list[Any] = jax.tree.leaves(example)
         sizes = [math.prod(part.shape) for part in self.parts]
         real = any(jnp.issubdtype(part.dtype, jnp.inexact) for part in self.parts)
         most = (LARGEST_REAL if real else LARGEST) - SMALLEST
