@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import scalemix as sx
-from scalemix.data.scaling import Scaling, draw_in
+from scalemix.data.scaling import LEAST_WIDTH, Scaling, draw_in
 from scalemix.recipes import Recipe
 
 numbers = st.floats(-1e6, 1e6, width=32)
@@ -18,7 +18,7 @@ numbers = st.floats(-1e6, 1e6, width=32)
 @given(numbers, numbers, st.lists(numbers, min_size=1, max_size=5))
 def test_nothing_moves_within_a_width_and_nothing_stays_beyond_two(one, other, values):
     low, high = min(one, other), max(one, other)
-    width = high - low or 1.0
+    width = high - low if high - low > LEAST_WIDTH else 1.0
     seen = np.array(sorted(values))[:, None]
     drawn = draw_in(seen, np.array([[low], [high]]))
     near = (seen >= low - width) & (seen <= high + width)
@@ -32,12 +32,12 @@ def test_nothing_moves_within_a_width_and_nothing_stays_beyond_two(one, other, v
 
 def test_it_goes_on_smoothly():
     ends = np.array([[0.0], [2.0]])
-    at = np.array([[4 - 1e-6], [4.0], [4 + 1e-6], [-2 - 1e-6], [6.0], [np.inf]])
+    at = np.array([[4 - 1e-6], [4.0], [4 + 1e-6], [-2 - 1e-6], [6.0], [1e12], [np.inf], [np.nan]])
     drawn = draw_in(at, ends)[:, 0]
     # The second derivative of 2 - 1 / t is -2 at t = 1, so that 1e-6 makes less than 1e-11.
     np.testing.assert_allclose(drawn[:4], at[:4, 0], atol=1e-11)
-    # Two widths beyond become one and a half; all there is becomes two.
-    np.testing.assert_allclose(drawn[4:], [5.0, 6.0])
+    # Two widths beyond become one and a half, and far away two; what is no number stays.
+    np.testing.assert_allclose(drawn[4:], [5.0, 6.0, np.inf, np.nan])
 
 
 def test_arrays_of_jax_are_drawn_in_alike():
@@ -78,3 +78,23 @@ def test_old_scalings_draw_nothing_in():
     scaling = Scaling(np.zeros(1), np.ones(1), 0.0, 1.0, np.array([[0.0], [1.0]]))
     assert scaling.drawn_in(seen) is seen
     assert scaling._replace(draws_in=True).drawn_in(seen) == pytest.approx(3.0, abs=1e-4)
+
+
+def test_a_column_that_varies_by_rounding_keeps_its_unit():
+    ends = np.array([[0.0], [5.6e-17]])
+    np.testing.assert_array_equal(draw_in(np.array([[1.0]]), ends), [[1.0]])
+
+
+def test_rows_are_drawn_in_some_at_a_time_and_copied_only_where_they_have_to_be(monkeypatch):
+    monkeypatch.setattr("scalemix.data.scaling.AT_A_TIME", 6)
+    rng = np.random.default_rng(0)
+    scaling = Scaling(
+        np.zeros(2), np.ones(2), 0.0, 1.0, np.array([[-1.0, -1.0], [1.0, 1.0]]), draws_in=True
+    )
+    inside = rng.uniform(-3, 3, size=(20, 2))
+    assert scaling.drawn_in(inside) is inside
+    far = inside.copy()
+    far[[4, 19], [0, 1]] = [-1e4, 7.0]
+    kept = far.copy()
+    np.testing.assert_array_equal(scaling.drawn_in(far), draw_in(far, scaling.x_ends))
+    np.testing.assert_array_equal(far, kept)

@@ -54,10 +54,22 @@ class Scaling(NamedTuple):
         return seen
 
     def drawn_in(self, seen: np.ndarray) -> np.ndarray:
-        """Scaled inputs, none of them farther outside than networks are to be asked about."""
+        """Scaled inputs, none of them farther outside than networks are to be asked about.
+
+        Hardly any table has such cells, so that rows are looked at some at a time, and copied only
+        where there is one.
+        """
         if not self.draws_in or self.x_ends is None:
             return seen
-        return draw_in(seen, self.inputs(self.x_ends, seen.dtype))
+        ends = self.inputs(self.x_ends, seen.dtype)
+        low, high = ends[0] - _widths(ends)[0], ends[1] + _widths(ends)[0]
+        drawn, step = seen, max(AT_A_TIME // seen.shape[1], 1)
+        for start in range(0, len(seen), step):
+            part = seen[start : start + step]
+            if np.any(part < low) or np.any(part > high):
+                drawn = seen.copy() if drawn is seen else drawn
+                drawn[start : start + step] = draw_in(part, ends)
+        return drawn
 
     def keeping_inputs(self, kept: list[int]) -> "Scaling":
         """The scaling of these columns alone."""
@@ -113,23 +125,32 @@ class Scaling(NamedTuple):
 UNSCALED = Scaling(np.zeros(0), np.ones(0), 0.0, 1.0)
 
 
+# A column that varies by less, in its own unit, does so by rounding alone.
+LEAST_WIDTH = 1e-6
+
+
 def draw_in(seen: Any, ends: Any) -> Any:
     """Scaled inputs in which none lies beyond its ends, (2, columns), by two of their widths.
 
     Up to one width they stay as they are. Beyond, a distance of `t` widths becomes `2 - 1 / t`,
     which goes on smoothly. A network's mean and noise go on in straight lines, and a cell that is a
-    hundred widths away, mostly a mistake, would get a prediction a hundred times as far out. The
-    arrays are NumPy's or JAX's.
+    hundred widths away, mostly a mistake, would get a prediction a hundred times as far out. What
+    is no number, or infinite, stays so. The arrays are NumPy's or JAX's.
     """
     numpy = seen.__array_namespace__()
-    low, high = ends[:1], ends[1:]
-    # A column that does not vary keeps its unit.
-    width = numpy.where(high > low, high - low, numpy.ones_like(high))
-    inside = numpy.clip(seen, low, high)
+    width = _widths(ends)
+    inside = numpy.clip(seen, ends[:1], ends[1:])
     beyond = (seen - inside) / width
-    far = numpy.abs(beyond) > 1
+    far = numpy.isfinite(seen) & (numpy.abs(beyond) > 1)
     drawn = numpy.sign(beyond) * (2 - 1 / numpy.where(far, numpy.abs(beyond), 1))
     return numpy.where(far, inside + drawn * width, seen)
+
+
+def _widths(ends: Any) -> Any:
+    """How wide each column is, (1, columns); one that does not vary keeps its unit."""
+    numpy = ends.__array_namespace__()
+    width = ends[1:] - ends[:1]
+    return numpy.where(width > LEAST_WIDTH, width, numpy.ones_like(width))
 
 
 def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
