@@ -104,7 +104,9 @@ def _joined(
 ) -> HeldOut:
     """What candidates say of the rows of all parts, from what each of their members says.
 
-    The members that hold out the same part are mixed, as those of the final ensemble will be.
+    The members that hold out the same part are mixed, as those of the final ensemble will be. Where
+    a part has a single member, there is nothing to mix, and intervals of an ensemble whose members
+    disagree are calibrated a little too wide.
     """
     log_prob, cdf = (
         values.reshape(-1, num_members, *values.shape[1:]) for values in (log_prob, cdf)

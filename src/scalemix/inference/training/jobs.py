@@ -27,6 +27,9 @@ from scalemix.networks.calling import reads_batch
 from scalemix.posterior.networks import Ensemble, Networks
 from scalemix.posterior.posterior import History, Posterior
 
+# Bytes of data sets, one of which may be padding for the sake of another run's program.
+MOST_PADDING = 2**26
+
 
 class Job(NamedTuple):
     """One model to train on one of several data sets."""
@@ -141,7 +144,10 @@ def run_jobs(
     keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
     layout = Layout.over(control.mesh, len(jobs))
     order_keys, _ = split_keys(keys)
-    stacked = stack(train, exact=exact, least=max(lengths), least_sets=len(serves))
+    # Data sets of padding are cheaper than a second program, unless they are large.
+    size = max(sum(leaf.nbytes for leaf in jax.tree.leaves(data)) for data in train)
+    num_sets = len(serves) if size * len(serves) <= MOST_PADDING else 0
+    stacked = stack(train, exact=exact, least=max(lengths), least_sets=num_sets)
     source = InMemory(stacked, num_rows, sets, schedule, order_keys, layout, min(lengths))
     trained = loop.run(
         starts, source, None if held_out is None else stack(held_out), sets, schedule, keys,
