@@ -114,10 +114,12 @@ def draw_noise(uses: Uses, shape: tuple[int, ...], key: PRNGKeyArray) -> Noise:
             name: {axis: next(pieces) for axis in _signed(site)}
             for name, site in uses.often.items()
         }
-        keys = jax.random.split(shared_key, len(uses.often))
+        sizes = [math.prod(site.shape) for site in uses.often.values()]
+        # One draw for all: each is a loop, which takes a while to compile.
+        parts = _pieces(normals(shared_key, (sum(sizes),)), sizes)
         shared = {
-            name: normals(subkey, site.shape)
-            for subkey, (name, site) in zip(keys, uses.often.items(), strict=True)
+            name: part.reshape(site.shape)
+            for part, (name, site) in zip(parts, uses.often.items(), strict=True)
         }
     return Noise(normals(key, (*shape, sum(map(math.prod, uses.once.values())))), drawn, shared)
 
@@ -170,10 +172,15 @@ def draw_network(
     network: PyTree, sites: tuple[Site, ...], deviations: dict[str, Array], key: PRNGKeyArray
 ) -> PyTree:
     """The network with weights drawn at every site: one function, for any number of examples."""
-    keys = jax.random.split(key, len(sites))
+    means = {site.name: site.weight(network) for site in sites}
+    # One draw for all: each takes a while to compile.
+    sizes = [math.prod(site.shape) for site in sites]
+    dtype = jnp.result_type(jnp.float32, *(mean.dtype for mean in means.values()))
+    drawn = dict(
+        zip(means, _pieces(jax.random.normal(key, (sum(sizes),), dtype), sizes), strict=True)
+    )
     weights = {
-        site.name: site.weight(network)
-        + deviations[site.name] * jax.random.normal(subkey, site.shape, site.weight(network).dtype)
-        for site, subkey in zip(sites, keys, strict=True)
+        name: mean + deviations[name] * drawn[name].reshape(mean.shape).astype(mean.dtype)
+        for name, mean in means.items()
     }
     return put_weights(network, sites, weights)
