@@ -82,6 +82,23 @@ def test_several_inputs_and_whole_numbers(tmp_path):
     function = export.deserialize(bytearray((tmp_path / "file").read_bytes()))
     mean = function.call(jax.tree.map(jnp.asarray, inputs))["mean"]
     np.testing.assert_allclose(mean, post.predict(inputs, num_draws=4).mean, **CLOSE)
+    # No table has these words, and neither do the nearest ones stand for them.
+    inputs["word"][[1, 3]] = [5, -1]
+    again = function.call(jax.tree.map(jnp.asarray, inputs))["mean"]
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(again)), [1, 3])
+    np.testing.assert_array_equal(np.delete(again, [1, 3]), np.delete(mean, [1, 3]))
+
+
+def test_positions_among_numbers_are_whole(tmp_path):
+    network = sx.networks.MLP(((0, 1), (0, 1), (0, 5)), "scalar", 4, 1, key=KEY)
+    x = np.stack([X[:, 0], np.arange(20) % 5], axis=1).astype(np.float32)
+    prior = {"layers.0.*": sx.ARD(sx.HalfCauchy(1.0), by="column")}
+    post = sx.fit(sx.Model(network, prior, GAUSSIAN), x, Y, sx.VariationalEM(steps=2), key=KEY)
+    post.export(tmp_path / "file", num_draws=2)
+    function = export.deserialize(bytearray((tmp_path / "file").read_bytes()))
+    x[[1, 2, 3], 1] = [5, -1, 2.5]
+    for values in function.call(x).values():
+        np.testing.assert_array_equal(np.flatnonzero(np.isnan(values)), [1, 2, 3])
 
 
 def test_an_input_must_be_known(tmp_path):

@@ -1,6 +1,7 @@
 """Predictions as a compiled function in a file, for programs that have JAX and nothing else."""
 
 import importlib.util
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from scalemix._types import PyTree
 from scalemix.data.rows import are_several
 from scalemix.data.scaling import draw_in
 from scalemix.networks.calling import seed
+from scalemix.networks.lookups import Lookups
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods, moments
 
@@ -48,15 +50,19 @@ def export(
     inputs = jax.tree.map(
         lambda part: jax.ShapeDtypeStruct((rows, *part.shape), part.dtype), model.example
     )
-    function = jax.jit(lambda x: _predict(posterior, num_draws, key, x))
+    lookups = model.lookups(model.example)
+    function = jax.jit(lambda x: _predict(posterior, num_draws, key, lookups, x))
     exported = jax_export.export(function, platforms=platforms)(inputs)
     with replacing(Path(path)) as file:
         file.write(exported.serialize())
 
 
-def _predict(posterior: Posterior, num_draws: int, key: Any, x: PyTree) -> dict[str, Array]:
+def _predict(
+    posterior: Posterior, num_draws: int, key: Any, lookups: list[Lookups], x: PyTree
+) -> dict[str, Array]:
     """Mean and deviations of the target at each row, in its units."""
     networks, scaling, model = posterior.networks, posterior.scaling, posterior.model
+    possible = _are_possible(lookups, x)
     ends = scaling.x_ends
     if scaling.x_mean.size and not are_several(x):
         mean, scale = (jnp.asarray(part, x.dtype) for part in (scaling.x_mean, scaling.x_scale))
@@ -94,9 +100,30 @@ def _predict(posterior: Posterior, num_draws: int, key: Any, x: PyTree) -> dict[
         jnp.broadcast_to(jnp.asarray(value, mean.dtype), mean.shape)
         for value in (scaling.y_scale, scaling.y_mean)
     )
-    return {
+    told = {
         "mean": unit * mean + middle,
         "std": unit * jnp.sqrt(epistemic + aleatoric),
         "epistemic": unit * jnp.sqrt(epistemic),
         "aleatoric": unit * jnp.sqrt(aleatoric),
     }
+    if possible is None:
+        return told
+    mask = possible.reshape(-1, *[1] * (mean.ndim - 1))
+    return {name: jnp.where(mask, values, jnp.nan) for name, values in told.items()}
+
+
+def _are_possible(lookups: list[Lookups], x: PyTree) -> Array | None:
+    """Whether all positions of a row are in the tables that they are looked up in, by row; `None`
+    where nothing is. A compiled function has no errors, and the nearest entry would be a guess."""
+    parts = [part.reshape(part.shape[0], math.prod(part.shape[1:])) for part in jax.tree.leaves(x)]
+    possible = None
+    for _, num, places in lookups:
+        for part, of_part in zip(parts, places, strict=True):
+            if of_part.size:
+                tokens = part[:, of_part]
+                inside = (tokens >= 0) & (tokens < num)
+                if jnp.issubdtype(tokens.dtype, jnp.inexact):
+                    inside &= tokens == jnp.floor(tokens)
+                row = jnp.all(inside, axis=1)
+                possible = row if possible is None else possible & row
+    return possible

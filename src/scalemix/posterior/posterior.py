@@ -179,7 +179,8 @@ class Posterior(eqx.Module):
         the units of the data that were fitted and in the network's precision, and gives a dict of
         `mean`, `std`, `epistemic` and `aleatoric`, as `predict` does. A column whose spread is
         small beside its distance from zero must be centred before it is fitted, since single
-        precision would lose it on the way in.
+        precision would lose it on the way in. Rows with a position that a table does not have give
+        "not a number".
 
         Parameters
         ----------
