@@ -112,6 +112,14 @@ def test_half_precision_cannot_tell_positions_apart():
     network = both()[0]
     example = jax.ShapeDtypeStruct((5,), jnp.float16)
     assert find_lookups(network, find_sites(network), example) == []
+    # They would be standardised like numbers, and then looked up somewhere.
+    model = sx.Model(
+        sx.networks.compute_in(network, jnp.bfloat16),
+        {"layers.1": REST, "layers.2": REST},
+        sx.likelihoods.Categorical(2),
+    )
+    with pytest.raises(ValueError, match="bfloat16 do not tell positions apart"):
+        sx.fit(model, X, np.zeros(12, np.int32), sx.VariationalEM(steps=2), key=KEY)
 
 
 def test_positions_are_neither_shifted_nor_scaled(optimised):

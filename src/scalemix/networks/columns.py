@@ -212,6 +212,11 @@ class ColumnReader(eqx.Module):
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         if x.shape != (len(self.levels),):
             raise ValueError(f"The layer reads {len(self.levels)} inputs, got {x.shape}.")
+        if self.tables and x.dtype.itemsize < 4:
+            raise ValueError(
+                f"Input {self.table_places[0]} is the position of a level, and numbers in "
+                f"{x.dtype} do not tell positions apart: let the network compute in float32."
+            )
         output = self.bias
         if self.dense is not None:
             output = output + self.dense(_taken(x, self.dense_places))
