@@ -223,3 +223,11 @@ def test_the_relevance_of_a_column_is_what_all_its_inputs_do_together():
     shares = column_relevance(posterior, x, [[0], [1, 2]])
     expected = (first + second) / 2
     np.testing.assert_allclose(shares, [expected, 1 - expected], rtol=1e-5)
+    # A cell far outside its column counts as far as networks see it.
+    ends = np.array([[-2.0, 0.0, -1.0], [2.0, 2.0, 1.0]])
+    drawing = eqx.tree_at(
+        lambda p: p.scaling, posterior, scaling._replace(x_ends=ends, draws_in=True)
+    )
+    far, near = np.vstack([x, [1e9, 0.0, 0.0]]), np.vstack([x, [10.0, 0.0, 0.0]])
+    shares = column_relevance(drawing, far, [[0], [1, 2]])
+    np.testing.assert_allclose(shares, column_relevance(posterior, near, [[0], [1, 2]]), rtol=1e-5)

@@ -62,7 +62,8 @@ def input_variances(
     Of an input that is looked up, the variance of all that it stands for: whether each level is
     there.
     """
-    seen = posterior.scaling.inputs(np.asarray(x, np.float64))
+    scaling = posterior.scaling
+    seen = scaling.drawn_in(scaling.inputs(np.asarray(x, np.float64)))
     mean = np.average(seen, axis=0, weights=weight)
     variances = np.average((seen - mean) ** 2, axis=0, weights=weight)
     model = posterior.model

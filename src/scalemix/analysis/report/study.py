@@ -14,7 +14,7 @@ from scalemix.analysis.baselines import (
     kind_of,
     row_losses,
 )
-from scalemix.analysis.column_relevance import column_relevance
+from scalemix.analysis.column_relevance import column_relevance, shares_of_columns
 from scalemix.analysis.effects import Importance, permutation_importance
 from scalemix.analysis.evaluation import PROBABILITY, find_figures_by_target
 from scalemix.analysis.learning_curve import LEAST_ROWS, Curve, learning_curves
@@ -185,17 +185,16 @@ class Study:
     def relevances(self) -> "list[np.ndarray | str]":
         """The prior's relevance of each column by fit, or why it is not known."""
         rows = self.story.train or self.story.test
+        groups = [column.places for column in self.story.columns]
         by_fit = []
         for fit in self.story.fits:
             try:
                 if rows is None:
-                    # Without rows, all inputs count as if they varied alike.
-                    num = 1 + max(place for c in self.story.columns for place in c.places)
-                    x = np.stack([np.ones(num), -np.ones(num)]) * fit.posterior.scaling.x_scale
+                    # All inputs count as if they varied alike.
+                    alike = np.ones(1 + max(map(max, groups)))
+                    by_fit.append(shares_of_columns(fit.posterior, alike, groups))
                 else:
-                    x = rows[0]
-                groups = [column.places for column in self.story.columns]
-                by_fit.append(column_relevance(fit.posterior, x, groups))
+                    by_fit.append(column_relevance(fit.posterior, rows[0], groups))
             except ValueError as error:
                 by_fit.append(str(error))
         return by_fit

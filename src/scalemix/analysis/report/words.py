@@ -1,6 +1,7 @@
 """A model and its fit in plain words."""
 
 from scalemix.analysis.sizes import UNNOTICED, Sizes
+from scalemix.networks.sites import Site
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.storage.priors import encode, in_words
 
@@ -8,7 +9,7 @@ from scalemix.posterior.storage.priors import encode, in_words
 def describe_network(posterior: Posterior) -> str:
     """What the networks are."""
     model = posterior.model
-    layers = [f"{site.shape[1]} → {site.shape[0]}" for site in model.sites if len(site.shape) == 2]
+    layers = [_layer_in_words(site) for site in model.sites if len(site.shape) == 2]
     network = type(model.network)
     kind = getattr(network, "summary", f"a network of the class {network.__name__}")
     num_members = len(posterior.members)
@@ -17,6 +18,13 @@ def describe_network(posterior: Posterior) -> str:
         start = f"An ensemble of {num_members} networks from different starts; each is"
     shapes = f" (layers {', '.join(layers)})" if len(layers) == len(model.sites) else ""
     return f"{start} {kind}{shapes}. The target is modelled as {model.likelihood.in_words()}."
+
+
+def _layer_in_words(site: Site) -> str:
+    """How many numbers a layer takes and gives; or, of a table, how many levels it knows."""
+    if site.rule.token_axis is not None:
+        return f"{site.num_rows:,} levels looked up"
+    return f"{site.shape[1]} → {site.shape[0]}"
 
 
 def describe_method(posterior: Posterior) -> str:
