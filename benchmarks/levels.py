@@ -12,6 +12,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -44,13 +45,20 @@ def table() -> tuple[pd.DataFrame, np.ndarray, dict[str, np.ndarray]]:
     return frame, y, {kind: (seen >= low) & (seen <= high) for kind, (low, high) in SEEN.items()}
 
 
-def scores(mean: np.ndarray, log_prob: np.ndarray, kinds: dict[str, np.ndarray]) -> dict[str, Any]:
-    """Errors and log-likelihoods by kind of row."""
+def scores(
+    mean: np.ndarray,
+    log_prob: np.ndarray,
+    interval: tuple[np.ndarray, np.ndarray],
+    kinds: dict[str, np.ndarray],
+) -> dict[str, Any]:
+    """Errors, log-likelihoods, and what 90% intervals cover, by kind of row."""
     y = table()[1][NUM_ROWS:]
+    covered = (interval[0] <= y) & (y <= interval[1])
     return {
         kind: {
             "rmse": float(np.sqrt(np.mean((mean - y)[rows] ** 2))),
             "log_likelihood": float(log_prob[rows].mean()),
+            "coverage90": float(covered[rows].mean()),
         }
         for kind, rows in kinds.items()
     }
@@ -76,7 +84,8 @@ def fit() -> None:
         # The time of the processor, which other work on the machine does not lengthen.
         seconds = time.process_time() - start
         there = model.predict_dist(frame[NUM_ROWS:])
-        result = scores(there.mean, there.log_prob(y[NUM_ROWS:]), kinds)
+        log_prob, interval = there.log_prob(y[NUM_ROWS:]), there.interval(0.9)
+        result = scores(there.mean, log_prob, interval, kinds)
         keep(name, {"by_kind": result, "cpu_seconds": seconds})
 
 
@@ -92,7 +101,9 @@ def peer() -> None:
     unsure = CatBoostRegressor(loss_function="RMSEWithUncertainty", **given)
     middle, variance = unsure.fit(frame[:NUM_ROWS], y[:NUM_ROWS]).predict(frame[NUM_ROWS:]).T
     log_prob = -0.5 * (np.log(2 * np.pi * variance) + (y[NUM_ROWS:] - middle) ** 2 / variance)
-    keep("catboost", {"by_kind": scores(mean, log_prob, kinds), "cpu_seconds": seconds})
+    half = NormalDist().inv_cdf(0.95) * np.sqrt(variance)
+    by_kind = scores(mean, log_prob, (middle - half, middle + half), kinds)
+    keep("catboost", {"by_kind": by_kind, "cpu_seconds": seconds})
 
 
 def speed() -> None:
@@ -125,14 +136,18 @@ def write_page() -> None:
     """The table of the page."""
     results = json.loads(FILE.read_text())
     lines = [
-        f"| | {' | '.join(SEEN)} | log-likelihood of all | processor seconds |",
-        f"|---|{'---|' * len(SEEN)}---|---|",
+        f"| | {' | '.join(SEEN)} | log-likelihood of all | 90% covers, of all and of never "
+        f"| processor seconds |",
+        f"|---|{'---|' * len(SEEN)}---|---|---|",
     ]
     for name in (*NAMES, "catboost"):
         kinds = results[name]["by_kind"]
         errors = " | ".join(f"{kinds[kind]['rmse']:.2f}" for kind in SEEN)
         likely, seconds = kinds["all"]["log_likelihood"], results[name]["cpu_seconds"]
-        lines.append(f"| {NAMES.get(name, name)} | {errors} | {likely:.2f} | {seconds:.0f} |")
+        covers = ", ".join(f"{kinds[kind]['coverage90']:.0%}" for kind in ("all", "never"))
+        lines.append(
+            f"| {NAMES.get(name, name)} | {errors} | {likely:.2f} | {covers} | {seconds:.0f} |"
+        )
     begin, end = "<!-- begin levels -->", "<!-- end levels -->"
     before, rest = PAGE.read_text().split(begin)
     PAGE.write_text("\n".join([before + begin, *lines, end + rest.split(end)[1]]))

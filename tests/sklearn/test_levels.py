@@ -35,6 +35,8 @@ def few_are_many():
     """So that a small table has a column of many words."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("scalemix.tables.learning.FEW_LEVELS", 64)
+        # What the prior alone says of levels that were not seen.
+        patch.setattr("scalemix.fitting.unknown_levels.MOST_SHARE", 0.0)
         yield
 
 
@@ -94,6 +96,32 @@ def test_weights_of_unseen_levels_have_the_spread_of_the_prior(fitted):
         mean, variance, prior = (np.asarray(part)[-1] for part in moments[:3])
         np.testing.assert_allclose(variance, prior, rtol=0.3)
         assert np.mean(mean**2) < 0.1 * np.mean(prior)
+
+
+def test_networks_learn_how_far_unseen_levels_may_be(monkeypatch):
+    """Half of the levels are in one row, so that some rows stand for levels never seen."""
+    num_often = NUM_LEVELS // 2
+    level = np.concatenate(
+        [RNG.integers(num_often, size=NUM - num_often), np.arange(num_often, 80)]
+    )
+    frame = FRAME.assign(town=[f"t{i:02d}" for i in level])
+    effects = RNG.normal(size=NUM_LEVELS)
+    y = effects[level] + SIZE + 0.3 * RNG.normal(size=NUM)
+
+    def spreads(share):
+        monkeypatch.setattr("scalemix.fitting.unknown_levels.MOST_SHARE", share)
+        model = ScaleMixRegressor(**SETTINGS).fit(frame, y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RangeWarning)
+            of_unseen = model.predict_dist(FRAME[:200].assign(town="zz")).std
+        return np.mean(of_unseen), np.mean(model.predict_dist(frame[:200]).std)
+
+    # That of effects and noise together; the spread of forty effects is known to a tenth or so.
+    right = np.hypot(effects.std(), 0.3)
+    unseen, seen = spreads(0.05)
+    np.testing.assert_allclose(unseen, right, rtol=0.3)
+    assert seen < 0.6 * right
+    assert spreads(0.0)[0] < unseen
 
 
 def test_unknown_words_and_gaps_are_said(fitted):

@@ -8,7 +8,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from scalemix._random import check_key, split_apart
+from scalemix._random import check_key, side_key, split_apart
 from scalemix._types import PyTree
 from scalemix.data.input_layout import InputLayout
 from scalemix.data.values import check_table, check_weights, count_classes
@@ -18,6 +18,7 @@ from scalemix.fitting.front_door import fit
 from scalemix.fitting.settings import ONE_FLOOR, RecipeSettings
 from scalemix.fitting.stacking import can_hold_out, fit_stacked
 from scalemix.fitting.tried import Trial, build_candidates, mesh_for, trials_of, warn_of_few
+from scalemix.fitting.unknown_levels import with_unknown_levels
 from scalemix.likelihoods import Likelihood
 from scalemix.mixtures import ScaleMixture
 from scalemix.networks.mlp import ColumnNumbers
@@ -379,6 +380,8 @@ class Recipe(RecipeSettings):
         candidates = build_candidates(
             self, num_rows, num_inputs, num_classes, num_targets, layout, network_key
         )
+        if layout is not None and layout.levels.any():
+            x = with_unknown_levels(x, layout, sample_weight, side_key(fit_key))
         shared = {
             "key": fit_key, "sample_weight": sample_weight, "progress": progress,
             "checkpoint": checkpoint, "resume": resume, "mesh": mesh_for(self),

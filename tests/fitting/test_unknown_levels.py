@@ -1,0 +1,68 @@
+"""Rows whose level is read as one that was never seen."""
+
+import jax
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scalemix.data.input_layout import join, of_levels, of_numbers
+from scalemix.fitting.unknown_levels import MOST_SHARE, with_unknown_levels
+
+KEY = jax.random.key(0)
+LAYOUT = join([of_numbers(), of_levels(50)])
+
+
+def table(levels):
+    return np.stack([np.arange(len(levels), dtype=float), np.array(levels, float)], axis=1)
+
+
+@settings(derandomize=True, max_examples=100)
+@given(st.lists(st.integers(0, 49), min_size=1, max_size=200), st.integers(0, 5))
+def test_as_many_rows_as_have_a_level_of_their_own_up_to_a_limit(levels, num_weightless):
+    x, weight = table(levels), np.ones(len(levels))
+    weight[:num_weightless] = 0
+    changed = with_unknown_levels(x, LAYOUT, weight, KEY)
+    np.testing.assert_array_equal(x, table(levels))
+    np.testing.assert_array_equal(changed[:, 0], x[:, 0])
+    rows = np.flatnonzero(changed[:, 1] != x[:, 1])
+    assert (changed[rows, 1] == 49).all()
+    assert (weight[rows] > 0).all()
+    known = [level for level in levels[num_weightless:] if level != 49]
+    alone = sum(known.count(level) == 1 for level in set(known))
+    spare = sum(known.count(level) // 2 for level in set(known))
+    assert len(rows) == min(alone, int(MOST_SHARE * len(known)), spare)
+    # No level that has a row loses its last one.
+    assert set(known) == set(changed[num_weightless:, 1][changed[num_weightless:, 1] != 49])
+
+
+def test_levels_with_rows_to_spare_are_as_likely_to_give_one():
+    """200 levels of one row, 300 of three and 300 of five, and one of 3,000."""
+    layout = join([of_numbers(), of_levels(1000)])
+    levels = [*range(200), *np.repeat(np.arange(200, 500), 3), *np.repeat(np.arange(500, 800), 5)]
+    levels = [*levels, *[800] * 3000]
+    changed = with_unknown_levels(table(levels), layout, None, KEY)[:, 1]
+    left = np.bincount(changed.astype(int), minlength=1000)
+    assert left[999] == 200
+    # Those that have few keep them all.
+    assert (left[:500] == np.bincount(levels, minlength=500)[:500]).all()
+    # 300 rows weigh a fifth each, and 600 a three thousandth: the large level gives few.
+    assert 190 <= 1500 - left[500:800].sum() <= 200
+
+
+def test_weights_count_rows():
+    """Rows of weight two are two rows, so that none has a level of its own."""
+    x = table([*range(40), *[41] * 400])
+    np.testing.assert_array_equal(with_unknown_levels(x, LAYOUT, 2 * np.ones(440), KEY), x)
+
+
+def test_levels_that_repeat_stay():
+    x = table([0, 1, 2] * 40)
+    np.testing.assert_array_equal(with_unknown_levels(x, LAYOUT, None, KEY), x)
+
+
+def test_the_key_decides():
+    x = table([*range(40), *[41] * 400])
+    first, again = (with_unknown_levels(x, LAYOUT, None, KEY) for _ in range(2))
+    np.testing.assert_array_equal(first, again)
+    other = with_unknown_levels(x, LAYOUT, None, jax.random.key(1))
+    assert (other != first).any()
