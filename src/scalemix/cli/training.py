@@ -69,8 +69,10 @@ def train(
     x, remarks, unknown, _ = columns.encode(table)
     y = columns.target.encode(table)
     # Only rows that are not trained on have such words.
-    words = [f"{of.name!r}: unknown {listing(of.words, 5)}, taken as another category"
-             for of in unknown]  # fmt: skip
+    words = [
+        f"{of.name!r}: only held-out rows have {listing(of.words, 5)}, taken there as unknown"
+        for of in unknown
+    ]
     for remark in (*remarks, *few_lines(words)):
         terminal.note(remark)
     # Held-out rows are looked at before training, not after it.

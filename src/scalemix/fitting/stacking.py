@@ -107,8 +107,8 @@ def fit_stacked(
     num_members : int, default 16
         The size of the final ensemble.
     num_trial_members : int, default 2
-        The number of fits of each candidate that are tried. Each holds out other rows, until all
-        rows have been held out once.
+        The number of fits of each candidate that are tried. Each holds out other rows, as long as
+        there are as many left; then they begin anew.
     trial_share : float, default 0.3
         The share of the steps that trials take, since settings show their worth early. It is 2,500
         steps if that is more, but never more than the final fits take.
