@@ -7,7 +7,7 @@ two rounds of a 32-bit integer hash of a counter suffice, at a tenth of the pric
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -16,6 +16,7 @@ import numpy as np
 from jax.extend.random import define_prng_impl
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix import _threefry
 from scalemix._types import PyTree
 
 
@@ -87,34 +88,86 @@ def check_key(key: Any, name: str) -> PRNGKeyArray:
     raise ValueError(f"{name} must be one PRNG key, such as jax.random.key(0); got {key!r}.")
 
 
+def fold_in(key: PRNGKeyArray, data: int) -> PRNGKeyArray:
+    """`jax.random.fold_in` of one key or several, on the host where it can be."""
+    words = _threefry.words_of(key)
+    if words is None:
+        fold = jax.random.fold_in if key.ndim == 0 else jax.vmap(jax.random.fold_in, (0, None))
+        return fold(key, data)
+    return _threefry.keys_of(_threefry.fold_in(words, data))
+
+
 def side_key(key: PRNGKeyArray, which: int = 0) -> PRNGKeyArray:
     """A key that differs from all that `split`, or `fold_in` of a count, derives from this one.
 
     Child `i` of `split(key, n)` is `fold_in(key, i)`, in JAX's default generator and in ours. Where
     one parent needs keys of both kinds, these are counted from the other end.
     """
-    return jax.random.fold_in(key, 2**32 - 1 - which)
+    return fold_in(key, 2**32 - 1 - which)
 
 
-# One program each: split, transposed and taken apart step by step, keys would be several.
+def split_apart(key: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
+    """The keys of `jax.random.split(key, num)`, one by one."""
+    words = _threefry.words_of(key)
+    if words is None:
+        return _split_apart(key, num)
+    return tuple(_threefry.keys_of(own) for own in _threefry.split(words, num))
+
+
+def split_each(keys: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
+    """The first keys of `jax.random.split(key, num)` of each key, the second ones, and so on."""
+    words = _threefry.words_of(keys)
+    if words is None:
+        return _split_each(keys, num)
+    children = _threefry.split(words, num)
+    return tuple(_threefry.keys_of(children[:, i]) for i in range(num))
+
+
+def split_all(keys: PRNGKeyArray, num: int) -> PRNGKeyArray:
+    """`jax.random.split(key, num)` of each key: (keys, num)."""
+    words = _threefry.words_of(keys)
+    if words is None:
+        return jnp.stack(_split_each(keys, num), axis=1)
+    return _threefry.keys_of(_threefry.split(words, num))
+
+
+def noise_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
+    """`noise_key` of each key."""
+    words = None if keys.dtype == _HASH_KEY else _threefry.words_of(keys)
+    if words is None:
+        return _noise_keys(keys)
+    return jax.random.wrap_key_data(jax.device_put(_threefry.bits(words, 2)), impl=HASH)
+
+
+def stack_keys(keys: Sequence[PRNGKeyArray]) -> PRNGKeyArray:
+    """Keys on a leading axis."""
+    words = [own for key in keys if (own := _threefry.words_of(key)) is not None]
+    return _threefry.keys_of(np.stack(words)) if len(words) == len(keys) else jnp.stack(keys)
+
+
+# For keys of other kinds. One program each: split, transposed and taken apart step by step, keys
+# would be several.
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def split_apart(key: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
-    """The keys of `jax.random.split(key, num)`, one by one."""
+def _split_apart(key: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
     return tuple(jax.random.split(key, num))
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def split_each(keys: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
-    """The first keys of `jax.random.split(key, num)` of each key, the second ones, and so on."""
+def _split_each(keys: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
     return tuple(jax.vmap(lambda key: jax.random.split(key, num), out_axes=1)(keys))
+
+
+@jax.jit
+def _noise_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
+    return jax.vmap(noise_key)(keys)
 
 
 def check_keys(keys: Any, num: int) -> PRNGKeyArray:
     """One key for each fit, or a `ValueError`."""
     if isinstance(keys, list | tuple):
-        return jnp.stack([check_key(key, "each of keys") for key in keys])
+        return stack_keys([check_key(key, "each of keys") for key in keys])
     dtype = getattr(keys, "dtype", None)
     if dtype == jnp.uint32 and keys.shape == (num, 2):
         return jax.random.wrap_key_data(keys)

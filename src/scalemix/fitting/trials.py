@@ -5,10 +5,10 @@ import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from scalemix._random import fold_in
 from scalemix.data.batches import Data, stack
 from scalemix.data.preparation import hold_out_in_turn, num_left
 from scalemix.fitting.candidates import Candidate
@@ -66,7 +66,7 @@ def try_out(
                 model,
                 dataclasses.replace(method, num_members=num_trial_members),
                 i,
-                jax.random.fold_in(trial_keys[i], c),
+                fold_in(trial_keys[i], c),
                 num_trial_members,
             )
         )

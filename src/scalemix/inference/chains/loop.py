@@ -12,6 +12,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._mesh import over_members, over_rows
+from scalemix._random import split_all, split_each
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.chains.chain import Chain
@@ -189,12 +190,10 @@ class _ChainsRun(Run[ChainsMemory]):
         return float(last.mean() / self.num_data)
 
 
-@eqx.filter_jit
 def _split_keys(keys: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """For each chain of each fit, a key for its start and one for its steps."""
-    start_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-    of_chains = jax.vmap(lambda key: jax.random.split(key, num_chains))
-    return of_chains(start_keys), of_chains(step_keys)
+    start_keys, step_keys = split_each(keys, 2)
+    return split_all(start_keys, num_chains), split_all(step_keys, num_chains)
 
 
 def _axes(axis: int, num_of_fits: int, num_of_chains: int) -> list[int | None]:

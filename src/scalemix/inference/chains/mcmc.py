@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._parameters import as_plain_numbers
-from scalemix._random import side_key
+from scalemix._random import side_key, stack_keys
 from scalemix._types import PyTree
 from scalemix.data.batches import Data, stack
 from scalemix.data.rows import take_rows
@@ -194,7 +194,7 @@ class MCMC(Method, Chain):
                     f"Chains that run together have the same settings: method {i} differs from "
                     f"method 0. Fit them apart."
                 )
-        sets, keys = [p.data for p in problems], jnp.stack([p.key for p in problems])
+        sets, keys = [p.data for p in problems], stack_keys([p.key for p in problems])
         fits = stack_fits([method] * len(problems), [p.model for p in problems])
         ran = chains_loop.run(
             method, fits.models, stack(sets), np.array([len(data.y) for data in sets]), keys,

@@ -5,11 +5,10 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from scalemix._random import generator_of, split_apart
+from scalemix._random import generator_of, split_apart, stack_keys
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
 from scalemix.inference.driver import Control
@@ -110,7 +109,7 @@ class TrainedJobs(NamedTuple):
         which, keys = [job.which for job in self.jobs], [job.key for job in self.jobs]
         return held_out_scores(
             self.layout, self.starts, self.trained.state, held_out, np.array(which),
-            jnp.stack(keys), num_draws,
+            stack_keys(keys), num_draws,
         )  # fmt: skip
 
 
@@ -141,7 +140,7 @@ def run_jobs(
     # Steps that take all rows would take those of padding, too.
     serves = () if exact or schedule.batch_size is None else lengths
     lengths = [*num_rows.tolist(), *serves]
-    keys, sets = jnp.stack([job.key for job in jobs]), np.array([job.which for job in jobs])
+    keys, sets = stack_keys([job.key for job in jobs]), np.array([job.which for job in jobs])
     layout = Layout.over(control.mesh, len(jobs))
     order_keys, _ = split_keys(keys)
     # Data sets of padding are cheaper than a second program, unless they are large.
@@ -164,7 +163,7 @@ def run_stream(
     starts = stack_fits(engines, [job.model for job in jobs])
     layout = Layout.over(control.mesh, len(jobs))
     source = Streamed(stream, schedule, layout)
-    keys, sets = jnp.stack([job.key for job in jobs]), np.zeros(len(jobs), int)
+    keys, sets = stack_keys([job.key for job in jobs]), np.zeros(len(jobs), int)
     trained = loop.run(starts, source, None, sets, schedule, keys, control, layout)
     # What a constant would say of the last rows stands for what it would say of all.
     return TrainedJobs(jobs, [source.last], starts, trained, layout)

@@ -18,10 +18,9 @@ from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._cpu import grouped_convolutions, quick_on_cpu
 from scalemix._mesh import over_members, over_rows
-from scalemix._random import noise_key, side_key
+from scalemix._random import noise_keys, side_key, split_each
 from scalemix._types import PyTree
 from scalemix.data.batches import Batch, Data, batch_rows, visits
-from scalemix.inference.groups import Groups
 from scalemix.inference.layout import Layout
 from scalemix.inference.side_by_side import SideBySide
 from scalemix.inference.training.engine import State, Terms
@@ -35,25 +34,11 @@ class Shape(NamedTuple):
     stream: bool
 
 
-# Keys are derived in one program, where each operation would be one of its own.
-
-
 def split_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """For each model, a key for the order of its rows and one for its steps."""
-    groups = Groups.of(Layout.over(None, len(keys)))
-    return groups.join([_split_keys(part) for part in groups.split(keys)])
-
-
-@jax.jit
-def _split_keys(keys: PRNGKeyArray) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     # Orders of rows are drawn by the cheap generator, too: its programs are small.
-    order_keys, step_keys = jax.vmap(jax.random.split, out_axes=1)(keys)
-    return jax.vmap(noise_key)(order_keys), jax.vmap(noise_key)(step_keys)
-
-
-@jax.jit
-def _side_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
-    return jax.vmap(lambda key: noise_key(side_key(key)))(keys)
+    order_keys, step_keys = split_each(keys, 2)
+    return noise_keys(order_keys), noise_keys(step_keys)
 
 
 @eqx.filter_jit
@@ -161,7 +146,7 @@ def held_out_scores(
     arrays, static = eqx.partition(starts, eqx.is_array)
     placed = layout.place_sets(held_out, sets)
     # Beside the keys that the run made of the same ones.
-    state, arrays, keys = layout.place((state, arrays, _side_keys(keys)))
+    state, arrays, keys = layout.place((state, arrays, noise_keys(side_key(keys))))
     scores = score_rows(layout.mesh, static, state, arrays, *placed, keys, num_draws)
     return jax.tree.map(lambda values: np.asarray(values, np.float64), layout.cut(scores))
 
