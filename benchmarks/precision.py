@@ -9,9 +9,13 @@ EM and by noise training, from the same keys. The differences between ways are s
 between two sets of keys in single precision, which are chance. *Time*: a model-step of sixteen
 networks, by width, each way in turn (the sizes of `scaling.py`).
 
-    python benchmarks/precision.py accuracy    # writes results/precision.json as it goes
-    python benchmarks/precision.py times       # on an accelerator
-    python benchmarks/precision.py page        # puts what is there into docs/scaling.md
+    python benchmarks/precision.py accuracy [SET ...]    # writes results/precision.json as it goes
+    python benchmarks/precision.py times                 # on an accelerator
+    python benchmarks/precision.py merge FILE ...        # adds what another machine measured
+    python benchmarks/precision.py page                  # puts what is there into docs/scaling.md
+
+PRECISION_RESULTS in the environment is another file to write, such as one for each of several sets
+that are measured at a time.
 
 A processor multiplies in single precision where TF32 is asked for, so that it is left out there.
 Products in bfloat16 have the same digits on a processor, though they are slow.
@@ -19,9 +23,12 @@ Products in bfloat16 have the same digits on a processor, though they are slow.
 
 import contextlib
 import json
+import os
 import statistics
 import sys
+from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +38,7 @@ from common import HERE, RESULTS, alternate, clock, machine, prepare, write_tabl
 
 import scalemix as sx
 
-FILE = RESULTS / "precision.json"
+FILE = Path(os.environ.get("PRECISION_RESULTS", RESULTS / "precision.json"))
 PAGE = HERE.parent / "docs" / "scaling.md"
 WAYS = {"single": "highest", "TF32": "default", "bfloat16": "highest"}
 SETS = ("boston", "concrete", "energy", "kin8nm", "wine", "yacht")
@@ -132,11 +139,11 @@ def ways() -> list[str]:
     return [way for way in WAYS if way != "TF32" or jax.default_backend() != "cpu"]
 
 
-def measure(part: str) -> None:
+def measure(part: str, names: Sequence[str] = SETS) -> None:
     """One part of it, written as it goes."""
     results = json.loads(FILE.read_text()) if FILE.exists() else {}
-    entries = []
-    results[part] = {**machine(), "entries": entries}
+    about, entries = machine(), []
+    results.setdefault(part, {})[about["device"]] = {**about, "entries": entries}
 
     def note(entry: dict) -> None:
         entries.append(entry)
@@ -148,10 +155,24 @@ def measure(part: str) -> None:
             for width in WIDTHS:
                 note({"engine": engine, "width": width, **times(engine, width)})
             continue
-        for name in SETS:
+        for name in names:
             for case, (way, seed) in cases().items():
                 figures = accuracy(name, engine, way, seed)
                 note({"set": name, "engine": engine, "way": case, **figures})
+
+
+def merge(paths: Sequence[str]) -> None:
+    """What other files have of devices, in place of what this one has of them."""
+    results = json.loads(FILE.read_text()) if FILE.exists() else {}
+    new: dict[str, dict] = {}
+    for path in paths:
+        for part, devices in json.loads(Path(path).read_text()).items():
+            for device, content in devices.items():
+                mine = new.setdefault(part, {}).setdefault(device, {**content, "entries": []})
+                mine["entries"] += content["entries"]
+    for part, devices in new.items():
+        results[part] = results.get(part, {}) | devices
+    FILE.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def cases() -> dict[str, tuple[str, int]]:
@@ -162,22 +183,28 @@ def cases() -> dict[str, tuple[str, int]]:
 def page() -> None:
     """Tables of what was measured."""
     results = json.loads(FILE.read_text())
-    if "times" in results:
+    for content in results.get("times", {}).values():
         rows = [
             (
                 ENGINES[entry["engine"]],
                 f"{entry['width']:,}",
                 *(f"{entry[way]:.1f}" for way in WAYS),
             )
-            for entry in results["times"]["entries"]
+            for entry in content["entries"]
         ]
         head = ("engine", "width", *(f"{way}, microseconds" for way in WAYS))
         write_table("precision times", rows, head, PAGE)
-    entries = results["accuracy"]["entries"]
+    for device, content in results["accuracy"].items():
+        where = "precision accuracy" if device == "cpu" else "precision accuracy, accelerator"
+        write_table(where, *table_of(content["entries"]), PAGE)
+
+
+def table_of(entries: list[dict]) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """The accuracy of all ways beside that of single precision, by set and engine."""
     by = {(e["engine"], e["set"], e["way"]): e for e in entries}
     others = list(dict.fromkeys(e["way"] for e in entries if e["way"] != "single"))
     rows = []
-    for engine, name in dict.fromkeys((e["engine"], e["set"]) for e in entries):
+    for engine, name in sorted({(e["engine"], e["set"]) for e in entries}):
         base, *rest = (by[engine, name, way] for way in ("single", *others))
         rmse = statistics.mean(base["rmse"])
         worse = [100 * (statistics.mean(other["rmse"]) / rmse - 1) for other in rest]
@@ -188,13 +215,17 @@ def page() -> None:
             *(f"{gain.mean():+.3f}" for gain in gains),
         ))  # fmt: skip
     head = ("engine", "set", "RMSE, single", *others, "log-likelihood, single", *others)
-    write_table("precision accuracy", rows, head, PAGE)
+    return rows, head
 
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["times" | "accuracy" as part]:
-            measure(part)
+        case ["times"]:
+            measure("times")
+        case ["accuracy", *names] if set(names) <= set(SETS):
+            measure("accuracy", names or SETS)
+        case ["merge", *paths]:
+            merge(paths)
         case ["page"]:
             page()
         case _:
