@@ -87,7 +87,7 @@ def test_a_worker_reads_the_folds_of_a_table_as_they_are(tables, tmp_path, class
     frame = pd.DataFrame({"c0": rng.normal(size=23), "c1": words, "c2": rng.integers(9, size=23)})
     y = np.arange(23) % 3 if classes else rng.normal(size=23)
     table = tables.Table(frame, y)
-    tables.write_rows(tmp_path / "table.npz", table)
+    tables.write_rows(tmp_path / "table.npz", table, [test for _, test in table.folds()])
     for fold, rows in enumerate(table.folds()):
         parts = worker.read(tmp_path / "table.npz", fold)
         for x, target, part in zip(parts[::2], parts[1::2], rows, strict=True):

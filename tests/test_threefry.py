@@ -11,6 +11,7 @@ from scalemix._random import (
     fold_in,
     noise_key,
     noise_keys,
+    normals_of,
     side_key,
     split_all,
     split_apart,
@@ -86,3 +87,30 @@ def test_bits_are_those_of_jax():
     words = _threefry.words_of(KEYS)
     theirs = jax.vmap(lambda key: jax.random.bits(key, (9,), jnp.uint32))(KEYS)
     np.testing.assert_array_equal(_threefry.bits(words, 9), theirs)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("kind", ["default", *OTHERS])
+def test_normal_numbers_are_those_of_jax(kind, dtype):
+    keys = KEYS if kind == "default" else OTHERS[kind]
+    with jax.enable_x64(dtype == "float64"):
+        likes = [jnp.zeros(shape, dtype) for shape in ((7, 5), (), (3,), (1, 0), (2, 2, 2))]
+        ours = jax.jit(lambda keys: normals_of(keys, likes))(keys)
+        theirs = [
+            jax.random.normal(key, like.shape, like.dtype)
+            for key, like in zip(keys, likes, strict=True)
+        ]
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_normal_numbers_of_several_types_are_those_of_jax():
+    likes = [jnp.zeros(4, jnp.float32), jnp.zeros(4, jnp.bfloat16)]
+    for one, like, key in zip(normals_of(KEYS[:2], likes), likes, KEYS[:2], strict=True):
+        np.testing.assert_array_equal(one, jax.random.normal(key, (4,), like.dtype))
+
+
+def test_keys_are_known_while_a_program_is_traced():
+    inside = jax.jit(lambda: jax.random.key_data(side_key(KEYS[0])))()
+    np.testing.assert_array_equal(inside, data(side_key(KEYS[0])))

@@ -214,6 +214,30 @@ def are_below(threshold: Array, key: PRNGKeyArray, shape: tuple[int, ...]) -> Ar
     return drawn.reshape(-1)[:size].reshape(shape)
 
 
+def normals_of(keys: PRNGKeyArray, likes: Sequence[Array]) -> list[Array]:
+    """`jax.random.normal(key, like.shape, like.dtype)` for each key and array.
+
+    Drawn together, numbers of the default generator take a fraction of the time to compile.
+    """
+    (dtype, *others) = dict.fromkeys(like.dtype for like in likes)
+    if others or dtype not in (jnp.float32, jnp.float64) or not _threefry.is_default(keys):
+        return [
+            jax.random.normal(key, like.shape, dtype=like.dtype)
+            for key, like in zip(keys, likes, strict=True)
+        ]
+    sizes = [like.size for like in likes]
+    bits = _threefry.bits_of(jax.random.key_data(keys), sizes, dtype.itemsize)
+    # As JAX makes normal numbers of bits: from [1, 2), over (-1, 1).
+    info = jnp.finfo(dtype)
+    ones = np.ones((), dtype).view(bits.dtype)
+    fraction = jax.lax.bitcast_convert_type((bits >> (info.bits - info.nmant)) | ones, dtype) - 1
+    low = np.nextafter(np.array(-1, dtype), np.array(0, dtype))
+    uniform = jnp.maximum(low, fraction * (1 - low) + low)
+    normal = np.array(np.sqrt(2), dtype) * jax.lax.erf_inv(uniform)
+    parts = jnp.split(normal, np.cumsum(sizes)[:-1])
+    return [part.reshape(like.shape) for part, like in zip(parts, likes, strict=True)]
+
+
 def normals(key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
     """Standard normal numbers in single precision, each computed once."""
     size = math.prod(shape)

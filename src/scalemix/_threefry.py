@@ -1,4 +1,5 @@
 """JAX's default generator on the host, by NumPy: the same numbers without a compiled program.
+And in programs, for several keys at once.
 
 A fit derives some dozens of keys. Each way to do so would be a program of its own, and XLA takes
 longer for the twenty rounds of the generator than for most of what else is small.
@@ -7,12 +8,15 @@ The generator is Threefry-2x32 (Salmon, Moraes, Dror and Shaw, Parallel random n
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import PRNGKeyArray
+from jax.extend.random import threefry2x32_p
+from jaxtyping import Array, PRNGKeyArray
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = np.uint32(0x1BD11BDA)
@@ -20,11 +24,17 @@ _PARITY = np.uint32(0x1BD11BDA)
 
 def words_of(keys: Any) -> np.ndarray | None:
     """The words of keys of this generator, (..., 2); `None` if they are not known, or others."""
-    if isinstance(keys, Tracer) or keys.dtype != _default_type():
+    if isinstance(keys, Tracer) or not is_default(keys) or not keys.is_fully_addressable:
         return None
+    # Also while JAX traces a program.
+    with jax.ensure_compile_time_eval():
+        return np.asarray(jax.random.key_data(keys))
+
+
+def is_default(keys: Any) -> bool:
+    """Whether JAX makes of these keys what this module does."""
     settings: Any = jax.config
-    known = settings.jax_threefry_partitionable and keys.is_fully_addressable
-    return np.asarray(jax.random.key_data(keys)) if known else None
+    return keys.dtype == _default_type() and settings.jax_threefry_partitionable
 
 
 def keys_of(words: np.ndarray) -> PRNGKeyArray:
@@ -45,6 +55,19 @@ def fold_in(words: np.ndarray, data: int) -> np.ndarray:
 def bits(words: np.ndarray, num: int) -> np.ndarray:
     """What `jax.random.bits` makes of each key, `num` words of 32 bits: (..., num)."""
     return np.bitwise_xor.reduce(split(words, num), axis=-1)
+
+
+def bits_of(words: Array, sizes: Sequence[int], num_bytes: int) -> Array:
+    """In a program, what `jax.random.bits` makes of each key, one after the other: so many numbers
+    of 4 or 8 bytes. The generator then stands there once, and not once for each key."""
+    repeated = [jax.lax.broadcast(words[i], (size,)) for i, size in enumerate(sizes)]
+    counters = [jax.lax.iota(jnp.uint32, size) for size in sizes]
+    of_key, counter = jnp.concatenate(repeated), jnp.concatenate(counters)
+    zeros = jnp.zeros_like(counter)
+    high, low = threefry2x32_p.bind(of_key[:, 0], of_key[:, 1], zeros, counter)
+    if num_bytes == 4:
+        return high ^ low
+    return (high.astype(jnp.uint64) << 32) | low.astype(jnp.uint64)
 
 
 @functools.cache

@@ -95,9 +95,9 @@ def test_the_scales_of_a_column_are_the_same():
 def test_what_reads_which_input_is_told_by_tracing():
     network = both()[0]
     sites, example = find_sites(network), jax.ShapeDtypeStruct((5,), jnp.float32)
-    found = {each.site: (each.num_tokens, each.places[0].tolist())
+    tables = {each.site: (each.num_tokens, each.places[0].tolist())
              for each in find_lookups(network, sites, example)}  # fmt: skip
-    assert found == {"layers.0.tables.0": (4, [2]), "layers.0.tables.1": (3, [4])}
+    assert tables == {"layers.0.tables.0": (4, [2]), "layers.0.tables.1": (3, [4])}
     rows = {
         site.name: places.tolist() for site, places in rows_read(network, sites, example).items()
     }

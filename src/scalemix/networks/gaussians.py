@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, DTypeLike, PRNGKeyArray
 
-from scalemix._random import normals, signs
+from scalemix._random import normals, normals_of, signs
 from scalemix._types import PyTree
 from scalemix.networks.calling import row_keys, train_rows
 from scalemix.networks.deferred import (
@@ -173,14 +173,9 @@ def draw_network(
 ) -> PyTree:
     """The network with weights drawn at every site: one function, for any number of examples."""
     means = {site.name: site.weight(network) for site in sites}
-    # One draw for all: each takes a while to compile.
-    sizes = [math.prod(site.shape) for site in sites]
-    dtype = jnp.result_type(jnp.float32, *(mean.dtype for mean in means.values()))
-    drawn = dict(
-        zip(means, _pieces(jax.random.normal(key, (sum(sizes),), dtype), sizes), strict=True)
-    )
+    drawn = normals_of(jax.random.split(key, len(sites)), list(means.values()))
     weights = {
-        name: mean + deviations[name] * drawn[name].reshape(mean.shape).astype(mean.dtype)
-        for name, mean in means.items()
+        name: mean + deviations[name] * normal
+        for (name, mean), normal in zip(means.items(), drawn, strict=True)
     }
     return put_weights(network, sites, weights)
