@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import pytest
 
 import scalemix as sx
 from scalemix.inference.groups import GROUP_SIZE, Groups
@@ -63,3 +64,20 @@ def test_trials_and_final_fits_share_their_programs(caplog):
     ]
     for name in ("run_chunk", "init", "visits_of", "rows_of"):
         assert sum(f"jit({name})" in line for line in compilations) == 1, name
+
+
+def test_the_steps_of_chains_are_compiled_once_while_they_begin(caplog):
+    method = sx.MCMC(num_chains=8, num_warmup=4, num_samples=4, sampler="mclmc", chunk_steps=4)
+    # A network of a shape that no other test has.
+    network = sx.networks.MLP(3, "scalar", 6, 1, key=KEY)
+    model = sx.Model(network, sx.ARD(sx.InverseGamma(3.0, 3.0)), sx.likelihoods.Gaussian())
+    with jax.log_compiles(), caplog.at_level("WARNING"), pytest.warns(sx.ConvergenceWarning):
+        sx.fit(model, X, Y, method, key=KEY)
+
+    def logged(beginning: str) -> int:
+        return sum(line.startswith(beginning) for line in caplog.messages)
+
+    assert logged("Compiling jit(_init)") == logged("Compiling jit(_run_chunk)") == 1
+    assert logged("Finished XLA compilation of jit(_init)") == 1
+    # Settings such as that of the log are a thread's own: what is not seen was compiled in another.
+    assert logged("Finished XLA compilation of jit(_run_chunk)") == 0

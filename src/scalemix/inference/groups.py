@@ -9,9 +9,9 @@ Graphics processors want as many members at once as there are, and have one grou
 whose rows are spread over devices: these wait for one another, and had better do so once for all.
 """
 
+import contextlib
 import dataclasses
-import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -21,7 +21,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
-from scalemix._mesh import DATA, MEMBERS, default_device, is_key, put, spec
+from scalemix._mesh import DATA, MEMBERS, connect, default_device, is_key, own_cores, put, spec
 from scalemix._types import PyTree
 from scalemix.inference.layout import Layout
 
@@ -37,7 +37,9 @@ class Groups:
     """The members of a group on each device."""
     axis: int = 0
     mesh: Mesh | None = None
-    """The devices; `None` for the default one."""
+    """The devices of this process; `None` for the default one."""
+    full: Mesh | None = None
+    """Those of all processes."""
 
     @staticmethod
     def of(layout: Layout) -> "Groups":
@@ -47,12 +49,18 @@ class Groups:
         alone = mesh is None or mesh.shape[DATA] == 1
         few = alone and work % GROUP_SIZE == 0 and device.platform == "cpu"
         size = GROUP_SIZE if few else work
-        return Groups(work // size, size, layout.axis, mesh)
+        return Groups(work // size, size, layout.axis, mesh, layout.full)
 
     @property
     def num_devices(self) -> int:
         """Over how many devices each group is spread."""
         return 1 if self.mesh is None else self.mesh.shape[MEMBERS]
+
+    @property
+    def num_at_once(self) -> int:
+        """How many groups run at the same time, so that each has a core to itself."""
+        sharing = connect(self.full) * self.num_devices
+        return min(self.num, max(1, len(own_cores()) // sharing))
 
     def split(self, tree: PyTree) -> list[PyTree]:
         """The entries of each group, of arrays or shapes with an axis of members."""
@@ -80,9 +88,24 @@ class Groups:
             return jax.block_until_ready(executable(*given))
 
         # On Ctrl-C the threads end what they are at before anything else happens.
-        at_once = min(self.num, max(1, _num_cores() // self.num_devices))
-        with ThreadPoolExecutor(at_once) as pool:
+        with ThreadPoolExecutor(self.num_at_once) as pool:
             return self.join(list(pool.map(run_one, arguments)))
+
+    @contextlib.contextmanager
+    def compiling(self, program: Any, arguments: tuple[Any, ...]) -> Iterator[None]:
+        """While the body runs, another thread compiles a function that `run` will be given later.
+
+        `arguments` are those of one group, of the right shapes. Over several devices nothing is
+        compiled ahead, for there a program depends on where its arguments lie as well.
+        """
+        if self.mesh is not None:
+            yield
+            return
+        # Traced here, under the settings of this thread. What fails will fail again in `run`.
+        lowered = program.lower(*arguments)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(lowered.compile)
+            yield
 
     def shapes(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> PyTree:
         """The shapes of what `run` gives, without running anything."""
@@ -127,10 +150,3 @@ class Groups:
 
 def _key_like(key: Any, words: Any) -> Any:
     return jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
-
-
-def _num_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

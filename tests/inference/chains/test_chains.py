@@ -67,6 +67,8 @@ def test_a_run_interrupted_within_a_chunk_resumes_to_the_same_samples(tmp_path, 
             raise KeyboardInterrupt
         return original(*arguments)
 
+    # It is compiled ahead, too.
+    interrupted.lower = original.lower
     monkeypatch.setattr(loop, "_run_chunk", interrupted)
     with pytest.raises(KeyboardInterrupt):
         short(checkpoint=path)

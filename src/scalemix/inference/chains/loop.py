@@ -106,7 +106,13 @@ class _ChainsRun(Run[ChainsMemory]):
             state = self.groups.shapes(_init, self._start(None))
         else:
             starts = None if self.find_starts is None else self.find_starts()
-            state = self.groups.run(_init, self._start(starts))
+            begins = self._start(starts)
+            # The steps, which are compiled meanwhile, need to know how large the state is.
+            blank = jax.tree.map(
+                lambda leaf: np.zeros(leaf.shape, leaf.dtype), self.groups.shapes(_init, begins)
+            )
+            with self.groups.compiling(_run_chunk, self._steps(blank, 0, 0)[0]):
+                state = self.groups.run(_init, begins)
             _check_starts(self.layout.cut(state.sampler.chain.logdensity))
         position, bits = state.sampler.chain.position, state.bits
         kept, leading = (self.method.num_samples,), self.layout.cut(position).shape[:2]
@@ -159,15 +165,7 @@ class _ChainsRun(Run[ChainsMemory]):
         warming = done < method.num_warmup
         end = method.num_warmup if warming else method.num_steps
         count = min(method.chunk_length, end - done)
-        numbers = self.layout.whole((np.int32(done), np.int32(count)))
-        parts = self.groups.split((memory.state, self.step_keys))
-        state, *told = self.groups.run(_run_chunk, [
-            (
-                self.layout.mesh, self.layout.axis, self.stepping, self.static, arrays, data, state,
-                keys, *numbers,
-            )
-            for (arrays, data), (state, keys) in zip(self._fits(), parts, strict=True)
-        ])  # fmt: skip
+        state, *told = self.groups.run(_run_chunk, self._steps(memory.state, done, count))
         positions, bits, transitions = self.layout.cut(told)
         if not warming:
             first, num = (done - method.num_warmup) // method.thin, count // method.thin
@@ -176,6 +174,18 @@ class _ChainsRun(Run[ChainsMemory]):
         for kept, new in zip(memory.transitions, transitions, strict=True):
             kept[:, :, done : done + count] = np.asarray(new)[:, :, :count]
         return memory._replace(state=state, done=np.asarray(done + count))
+
+    def _steps(self, state: PyTree, done: int, count: int) -> list[tuple]:
+        """The arguments of `_run_chunk` for each group."""
+        numbers = self.layout.whole((np.int32(done), np.int32(count)))
+        parts = self.groups.split((state, self.step_keys))
+        return [
+            (
+                self.layout.mesh, self.layout.axis, self.stepping, self.static, arrays, data, state,
+                keys, *numbers,
+            )
+            for (arrays, data), (state, keys) in zip(self._fits(), parts, strict=True)
+        ]  # fmt: skip
 
     def metrics(self, memory: ChainsMemory) -> dict[str, float]:
         done, steps = int(memory.done), memory.transitions
