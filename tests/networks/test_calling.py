@@ -9,7 +9,7 @@ import pytest
 
 import scalemix as sx
 from scalemix.networks import CalledNetwork, compute_in, find_sites, with_call
-from scalemix.networks.calling import batch_axis
+from scalemix.networks.demands import batch_axis
 
 KEY = jax.random.key(0)
 NUM = 30

@@ -23,7 +23,7 @@ from scalemix.fitting.progress import Pace, watch
 from scalemix.inference.driver import Control, Progress
 from scalemix.inference.method import Method, StreamProblem
 from scalemix.model.model import Model
-from scalemix.networks.calling import reads_batch
+from scalemix.networks.demands import reads_batch
 from scalemix.posterior.posterior import Posterior
 
 

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from scalemix._types import PyTree, Shaped
 from scalemix.likelihoods import Likelihood
-from scalemix.networks.calling import how_to_call
 from scalemix.networks.columns import ColumnReader
+from scalemix.networks.demands import how_to_call
 from scalemix.networks.sites import Site, path_name
 
 

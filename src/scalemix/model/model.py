@@ -18,11 +18,12 @@ from scalemix.model.inputs import ExampleParts, example_parts, find_refusal
 from scalemix.model.outputs import NoiseSharing, noisy_outputs, training_outputs
 from scalemix.model.prior import PriorSample, draw_scales, log_prior, sample_prior, weight_penalty
 from scalemix.model.site_prior import Parametrization, SitePrior, check_parametrization
-from scalemix.networks.calling import CalledNetwork, in_training, with_call, with_state
+from scalemix.networks.calling import CalledNetwork, with_call, with_state
 from scalemix.networks.freezing import Frozen, learnable_leaves
 from scalemix.networks.lookups import Lookups, find_lookups
 from scalemix.networks.placing import Scales, check_by_site, get_weights, put_scales, put_weights
 from scalemix.networks.readers import input_sites
+from scalemix.networks.rows import in_training
 from scalemix.networks.sites import Site, find_sites, path_name
 from scalemix.structures import Structure
 

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._types import PyTree
-from scalemix.networks.calling import row_keys, train_rows
 from scalemix.networks.placing import Scales
+from scalemix.networks.rows import row_keys, train_rows
 
 NoiseSharing = Literal["example", "batch", "sequence"]
 

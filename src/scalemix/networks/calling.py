@@ -15,7 +15,6 @@ from scalemix._types import PyTree
 
 # What `call` may ask for by name, besides the network and the input.
 EXTRAS = ("key", "state", "training")
-BATCH_AXIS = "batch"
 
 
 class CalledNetwork(eqx.Module):
@@ -134,7 +133,7 @@ def with_call(
             if state is None
             else "There is a state, and call does not take it: call=lambda net, x, state: ..."
         )
-    inner = [n for n in jax.tree.leaves(network, is_leaf=_is_called) if _is_called(n)]
+    inner = [n for n in jax.tree.leaves(network, is_leaf=is_called) if is_called(n)]
     if inner and (extras or any(each.extras for each in inner)):
         raise ValueError(
             "The network has a call of its own, to which no key, state or training would get "
@@ -190,72 +189,6 @@ class _InType:
         return output, jax.tree.map(lambda new, old: new.astype(old.dtype), state, before)
 
 
-def in_training(network: PyTree) -> PyTree:
-    """The network as training calls it; most networks know no difference."""
-    if not isinstance(network, CalledNetwork):
-        return network
-    return dataclasses.replace(network, in_training=True)
-
-
-def train_rows(
-    run: Callable[..., Any],
-    network: PyTree,
-    x: PyTree,
-    keys: PRNGKeyArray | None,
-    *by_row: Any,
-    in_axes: tuple[Any, ...] = (),
-) -> tuple[Any, PyTree]:
-    """The outputs of a batch in training, and the network's state after it.
-
-    `run(pass_one, *of_row)` gives whatever comes of one row, where `pass_one(called)` is the output
-    of a network that is called as `network` is: itself, or the same under noise.
-    """
-
-    def one(x: PyTree, key: PRNGKeyArray | None, *of_row: Any) -> tuple[Any, PyTree]:
-        states: list[PyTree] = []
-
-        def pass_one(called: Callable[..., Any]) -> Any:
-            if not isinstance(network, CalledNetwork):
-                return called(x)
-            output, state = called(x, key)
-            states.append(state)
-            return output
-
-        result = run(pass_one, *of_row)
-        return result, states[-1] if states else None
-
-    axes = in_axes or (0,) * len(by_row)
-    mapped = jax.vmap(one, in_axes=(0, 0, *axes), out_axes=(0, None), axis_name=batch_axis(network))
-    try:
-        return mapped(x, keys, *by_row)
-    except ValueError as error:
-        if "out_axes" not in str(error):
-            raise
-        raise ValueError(
-            "The state that comes out of call differs between the examples of a batch. Average it "
-            f"over them, as eqx.nn.BatchNorm does: jax.lax.pmean(value, {batch_axis(network)!r})."
-        ) from error
-
-
-def row_keys(network: PyTree, key: PRNGKeyArray, shape: tuple[int, ...]) -> PRNGKeyArray | None:
-    """A key for each pass in training, where the network takes one."""
-    if isinstance(network, CalledNetwork) and "key" in network.extras:
-        return jax.random.split(key, shape)
-    return None
-
-
-def seed(drawn: PyTree, key: PRNGKeyArray) -> PyTree:
-    """A drawn network, itself or within another, with its own noise drawn as well.
-
-    It is a function then, with the same noise at every input.
-    """
-
-    def seeded(node: Any) -> Any:
-        return dataclasses.replace(node, key=key) if is_random(node) else node
-
-    return jax.tree.map(seeded, drawn, is_leaf=_is_called)
-
-
 def state_of(network: PyTree) -> PyTree:
     """What training changes besides learning; `None` for most networks."""
     return network.state if isinstance(network, CalledNetwork) else None
@@ -266,119 +199,6 @@ def with_state(network: PyTree, state: PyTree) -> PyTree:
     if not isinstance(network, CalledNetwork):
         return network
     return dataclasses.replace(network, state=state)
-
-
-def mean_state(states: PyTree, num_axes: int) -> PyTree:
-    """One state for those of several passes, along so many first axes: their mean.
-
-    Counters and flags are the same in all of them.
-    """
-    for _ in range(num_axes):
-        states = jax.tree.map(
-            lambda leaf: leaf.mean(0) if jnp.issubdtype(leaf.dtype, jnp.inexact) else leaf[0],
-            states,
-        )
-    return states
-
-
-def check_density(network: PyTree) -> None:
-    """Raise `ValueError` unless the output is a function of weights and input alone."""
-    if not isinstance(network, CalledNetwork):
-        return
-    if is_random(network):
-        raise ValueError(
-            "call takes a key without a default, so the network's output is random, and its "
-            "weights have no density that MCMC could sample. Give key a default (key=None): it is "
-            "then left out, and dropout is off."
-        )
-    layers = jax.tree.leaves(network.wrapped_network, is_leaf=_has_mode)
-    modes = [layer.inference for layer in layers if _has_mode(layer)]
-    # A state that no layer of Equinox's has is one that may change.
-    if network.state is not None and not (modes and all(modes)):
-        raise ValueError(
-            "The network has a state that passes through it change, such as the statistics of a "
-            "BatchNorm, and MCMC samples weights under one state. Fit it by VariationalEM or "
-            "NoiseTraining; or fix the state of a trained network: eqx.nn.inference_mode(network)."
-        )
-
-
-def is_random(network: PyTree) -> bool:
-    """Whether the network has noise of its own in prediction too."""
-    return isinstance(network, CalledNetwork) and network.always_noisy
-
-
-def reads_batch(network: PyTree) -> bool:
-    """Whether the output for an example may depend on the others of its batch."""
-    return state_of(network) is not None
-
-
-def batch_axis(network: PyTree) -> str:
-    """The name of the axis along which a batch lies, as the network's norms call it."""
-    norms = jax.tree.leaves(network, is_leaf=_is_norm)
-    names = {str(n.axis_name) for n in norms if _is_norm(n)}
-    if len(names) > 1:
-        raise ValueError(
-            f"BatchNorms of the network average over axes of different names: "
-            f"{', '.join(sorted(names))}. Give all of them one axis_name."
-        )
-    return next(iter(names), BATCH_AXIS)
-
-
-def how_to_call(network: PyTree) -> str:
-    """How a network that cannot be called as `network(x)` gets the key or the state that it wants.
-
-    Empty if it wants neither, or has a call of its own.
-    """
-    if isinstance(network, CalledNetwork):
-        return ""
-    layers = jax.tree.leaves(network, is_leaf=lambda node: _is_noisy(node) or _has_mode(node))
-    asked = [p.name for p in _parameters(network) if p.default is p.empty]
-    wanting = {
-        "key": [type(layer).__name__ for layer in layers if _is_noisy(layer)],
-        "state": [type(layer).__name__ for layer in layers if _has_mode(layer)],
-    }
-    wanting = {
-        what: ", ".join(dict.fromkeys(names)) or "The network"
-        for what, names in wanting.items()
-        if names or what in asked
-    }
-    # A state alone is handed to the network without being told how.
-    cure = {
-        ("key",): "call=lambda net, x, key=None: net(x, key=key)",
-        ("state",): "state=state",
-        (
-            "key",
-            "state",
-        ): "call=lambda net, x, state, key=None: net(x, state, key=key), state=state",
-    }.get(tuple(wanting))
-    if cure is None:
-        return ""
-    who = " and ".join(f"{names} wants a {what}" for what, names in wanting.items())
-    first = " eqx.nn.make_with_state gives the first state." if "state" in wanting else ""
-    return (
-        f"{who}: say Model(..., {cure}), for a network whose __call__ takes it and hands it on to "
-        f"its layers.{first}"
-    )
-
-
-def _parameters(network: PyTree) -> list[inspect.Parameter]:
-    try:
-        return list(inspect.signature(network).parameters.values())
-    except (TypeError, ValueError):
-        return []
-
-
-def _is_noisy(node: Any) -> bool:
-    # Attention has a dropout, whose rate is zero unless it is told: such a one wants no key.
-    return isinstance(node, eqx.nn.Dropout) and not node.inference and node.p != 0
-
-
-def _is_called(node: Any) -> bool:
-    return isinstance(node, CalledNetwork)
-
-
-def _is_norm(node: Any) -> bool:
-    return isinstance(node, eqx.nn.BatchNorm)
 
 
 def _call_plain(network: PyTree, x: PyTree) -> Any:
@@ -410,13 +230,18 @@ def _settle(network: PyTree, *, everything: bool) -> PyTree:
         return eqx.nn.inference_mode(network)
 
     return jax.tree.map(
-        lambda node: eqx.nn.inference_mode(node) if _has_mode(node) else node,
+        lambda node: eqx.nn.inference_mode(node) if has_mode(node) else node,
         network,
-        is_leaf=_has_mode,
+        is_leaf=has_mode,
     )
 
 
-def _has_mode(node: Any) -> bool:
+def is_called(node: Any) -> bool:
+    """Whether this is a network with a call of its own."""
+    return isinstance(node, CalledNetwork)
+
+
+def has_mode(node: Any) -> bool:
     """Whether this is a layer with a state, in training or in inference mode."""
     return isinstance(node, eqx.nn.StatefulLayer) and hasattr(node, "inference")
 

@@ -22,7 +22,6 @@ from jaxtyping import Array, DTypeLike, PRNGKeyArray
 
 from scalemix._random import normals, normals_of, signs
 from scalemix._types import PyTree
-from scalemix.networks.calling import row_keys, train_rows
 from scalemix.networks.deferred import (
     Deferred,
     Factored,
@@ -36,6 +35,7 @@ from scalemix.networks.deferred import (
     holds,
 )
 from scalemix.networks.placing import put_weights, run_with_weights
+from scalemix.networks.rows import row_keys, train_rows
 from scalemix.networks.sites import Site
 
 

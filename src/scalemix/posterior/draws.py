@@ -12,7 +12,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._random import side_key
 from scalemix._remembered import remembered
 from scalemix._types import PyTree
-from scalemix.networks.calling import seed
+from scalemix.networks.rows import seed
 from scalemix.posterior.networks import AnyNetworks, Drawn
 
 # Numbers in all networks that are drawn at once: 32 MB in float32.

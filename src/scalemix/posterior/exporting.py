@@ -17,8 +17,8 @@ from scalemix._random import check_key, side_key
 from scalemix._types import PyTree
 from scalemix.data.rows import are_several
 from scalemix.data.scaling import draw_in
-from scalemix.networks.calling import seed
 from scalemix.networks.lookups import Lookups
+from scalemix.networks.rows import seed
 from scalemix.posterior.posterior import Posterior
 from scalemix.posterior.statistics import DrawnLikelihoods, moments
 

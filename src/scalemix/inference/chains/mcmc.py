@@ -32,7 +32,7 @@ from scalemix.inference.training.settings import Training
 from scalemix.model.model import Model
 from scalemix.model.site_prior import Parametrization
 from scalemix.model.unknowns import Unknowns
-from scalemix.networks.calling import check_density
+from scalemix.networks.demands import check_density
 from scalemix.posterior.diagnostics import warn_if_chains_disagree, warn_if_diverged
 from scalemix.posterior.networks import SampledNetworks
 from scalemix.posterior.posterior import History, Posterior

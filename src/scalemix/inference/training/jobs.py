@@ -22,7 +22,7 @@ from scalemix.inference.training.programs import held_out_scores, split_keys
 from scalemix.inference.training.scoring import RowScores
 from scalemix.inference.training.sources import InMemory, Streamed
 from scalemix.model.model import Model
-from scalemix.networks.calling import reads_batch
+from scalemix.networks.demands import reads_batch
 from scalemix.posterior.networks import Ensemble, Networks
 from scalemix.posterior.posterior import History, Posterior
 

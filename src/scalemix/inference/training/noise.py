@@ -24,8 +24,10 @@ from scalemix.inference.training.settings import Training
 from scalemix.inference.training.weights import OF_DRAWS, importance_weights
 from scalemix.mixtures import ScaleMixture
 from scalemix.model.model import Model
-from scalemix.networks.calling import is_random, mean_state, state_of
+from scalemix.networks.calling import state_of
+from scalemix.networks.demands import is_random
 from scalemix.networks.placing import Scales
+from scalemix.networks.rows import mean_state
 from scalemix.posterior.networks import Networks, NoisyNetworks, OneNetwork
 
 ObjectiveName = Literal[

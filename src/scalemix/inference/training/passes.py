@@ -12,7 +12,6 @@ from scalemix._types import PyTree
 from scalemix.data.batches import Batch
 from scalemix.inference.training.objectives import lower_bound
 from scalemix.model.model import Model
-from scalemix.networks.calling import in_training, mean_state, row_keys, train_rows
 from scalemix.networks.gaussians import (
     Noise,
     Uses,
@@ -21,6 +20,7 @@ from scalemix.networks.gaussians import (
     gaussian_weights,
     run_with_weights,
 )
+from scalemix.networks.rows import in_training, mean_state, row_keys, train_rows
 
 Learned = tuple[PyTree, dict[str, Array]]
 """A tree of what the model learns, means in place of weights; and deviations by site."""

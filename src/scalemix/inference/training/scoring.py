@@ -10,7 +10,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scalemix._random import side_key
 from scalemix.data.batches import Data
 from scalemix.likelihoods import Likelihood
-from scalemix.networks.calling import seed
+from scalemix.networks.rows import seed
 
 # How many pairs of row and draw are scored side by side.
 ROWS_TOGETHER = 4096

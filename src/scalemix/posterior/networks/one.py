@@ -5,7 +5,7 @@ from typing import ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix.networks.calling import is_random
+from scalemix.networks.demands import is_random
 from scalemix.posterior.networks._base import Drawn, Networks, WeightMoments
 
 
