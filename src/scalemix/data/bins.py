@@ -7,7 +7,7 @@ Rubachev and Babenko, 2022). The number itself remains an input: only it varies 
 bins.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,22 @@ Bins = int | Literal["auto"] | None
 ROWS_A_BIN, FEWEST, MOST = 32, 8, 128
 # And one for so many rows in all columns together: each is an input, for which a step has to pay.
 ROWS_AN_INPUT, FEWEST_TOGETHER, MOST_TOGETHER = 16, 256, 1024
+# A column whose values bins cannot tell apart has no more: narrow ones would learn noise by heart.
+MOST_OF_MANY = 32
+
+
+class NumBins(NamedTuple):
+    """Up to how many bins a column has."""
+
+    most: int
+    of_many: int
+    """If it has more different values than `most` bins can tell apart."""
 
 
 def find_edges(
-    values: np.ndarray, num_bins: int, weight: np.ndarray | None = None
+    values: np.ndarray, num_bins: NumBins, weight: np.ndarray | None = None
 ) -> tuple[float, ...]:
-    """The ends of up to `num_bins` bins that hold about equally many rows each.
+    """The ends of up to so many bins, which hold about equally many rows each.
 
     Where values repeat, there are fewer such bins. The others then hold about equally many of the
     different values: a column that is mostly zero can bend at its other values, too.
@@ -31,18 +41,20 @@ def find_edges(
     There are none for a column of one or two values: the number itself says everything. A row
     counts as often as its weight says.
     """
-    shares = np.linspace(0, 1, num_bins + 1)
     weight = np.ones(len(values)) if weight is None else weight
     seen = weight > 0
     if not seen.any():
         # The fit itself explains what is wrong with such rows.
         return ()
+    different = np.unique(values[seen])
+    num = num_bins.most if len(different) <= num_bins.most + 1 else num_bins.of_many
+    shares = np.linspace(0, 1, num + 1)
     # The only weighted quantiles that NumPy has. They are values of the column.
     edges = np.quantile(values[seen], shares, weights=weight[seen], method="inverted_cdf")
     edges = np.unique(edges)
-    missing = num_bins + 1 - len(edges)
+    missing = num + 1 - len(edges)
     if missing:
-        others = np.setdiff1d(values[seen], edges)
+        others = np.setdiff1d(different, edges)
         if len(others) > missing:
             inner = np.linspace(0, 1, missing + 2)[1:-1]
             others = np.quantile(others, inner, method="inverted_cdf")
@@ -80,10 +92,13 @@ def check_bins(bins: Any) -> None:
         )
 
 
-def count_bins(bins: Bins, num_rows: int, num_columns: int) -> int | None:
+def count_bins(bins: Bins, num_rows: int, num_columns: int) -> NumBins | None:
     """How many bins a column of numbers may have, of which a table has so many."""
+    if bins is None:
+        return None
     if bins != "auto":
-        return bins
+        return NumBins(bins, bins)
     by_rows = min(max(num_rows // ROWS_A_BIN, FEWEST), MOST)
     together = min(max(num_rows // ROWS_AN_INPUT, FEWEST_TOGETHER), MOST_TOGETHER)
-    return max(min(by_rows, together // max(num_columns, 1)), 2)
+    most = max(min(by_rows, together // max(num_columns, 1)), 2)
+    return NumBins(most, min(most, MOST_OF_MANY))

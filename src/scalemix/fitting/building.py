@@ -196,16 +196,16 @@ def build_likelihoods(
     """The distributions of the target that are tried; only EM tries more than one."""
     if recipe.task == "classification":
         return [Categorical(num_classes or 2)]
-    floor = recipe.noise_floor
-    each: list[Likelihood] = [
-        Gaussian(
-            floor=ONE_FLOOR if floor == "auto" else floor, per_input=recipe.inference == "mcmc"
-        )
-    ]
+    floor = None if recipe.noise_floor == "auto" else recipe.noise_floor
     if recipe.inference == "em":
-        each = noisy_likelihoods(None if floor == "auto" else (floor,), recipe.target)
+        each = noisy_likelihoods(None if floor is None else (floor,), recipe.target)
     elif recipe.target != "real":
-        each = [for_target(recipe.target, floor=None if floor == "auto" else floor)]
+        each: list[Likelihood] = [for_target(recipe.target, floor=floor)]
+    elif recipe.inference == "mcmc":
+        # As heavy-tailed as in EM: chains that call few rows certain lose much by one that is far.
+        each = [for_target("real", floor=floor or ONE_FLOOR, per_input=True)]
+    else:
+        each = [Gaussian(floor=floor or ONE_FLOOR)]
     if num_targets is None:
         return each
     if recipe.tries_settings and recipe.target == "real":

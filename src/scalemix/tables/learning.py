@@ -7,7 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from scalemix._text import listing
-from scalemix.data.bins import Bins, check_bins, count_bins, find_edges, weighted_median
+from scalemix.data.bins import (
+    Bins,
+    NumBins,
+    check_bins,
+    count_bins,
+    find_edges,
+    weighted_median,
+)
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import exact, numbers, short, whole, word
 from scalemix.tables.columns import Columns, InputColumns
@@ -316,7 +323,7 @@ def _ask_for_order(table: Table, facts: ColumnFacts) -> InputError:
 
 
 def _with_bins(
-    column: Numeric, part: Table, num_bins: int, optional: bool, weight: np.ndarray
+    column: Numeric, part: Table, num_bins: NumBins, optional: bool, weight: np.ndarray
 ) -> Numeric:
     """The column with bins, of which held-out rows may do without if they are `optional`."""
     values = numbers(part, column.name, dates=column.written)
