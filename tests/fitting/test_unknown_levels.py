@@ -45,8 +45,23 @@ def test_levels_with_rows_to_spare_are_as_likely_to_give_one():
     assert left[999] == 200
     # Those that have few keep them all.
     assert (left[:500] == np.bincount(levels, minlength=500)[:500]).all()
-    # 300 rows weigh a fifth each, and 600 a three thousandth: the large level gives few.
+    # The large level has 600 rows to spare, and is as likely to give one as each of 300 others.
     assert 190 <= 1500 - left[500:800].sum() <= 200
+
+
+def test_how_many_rows_a_level_has_makes_no_difference():
+    """100 levels of five rows and 100 of nine have one each to spare; 40 have a single row."""
+    sizes = [1] * 40 + [5] * 100 + [9] * 100
+    levels, layout = np.repeat(np.arange(240), sizes), join([of_numbers(), of_levels(300)])
+    few = []
+    for key in jax.random.split(KEY, 50):
+        changed = with_unknown_levels(table(levels), layout, None, key)[:, 1]
+        left = np.bincount(changed.astype(int), minlength=300)
+        few.append(500 - left[40:140].sum())
+        assert left[299] == 40
+    # As many of 200 are drawn: a hypergeometric number, whose mean and deviation are known.
+    deviation = np.sqrt(40 * 0.5 * 0.5 * (200 - 40) / 199 / len(few))
+    assert abs(np.mean(few) - 20) < 4 * deviation
 
 
 def test_weights_count_rows():

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import scalemix as sx
+from scalemix.analysis.effects import effect
+from scalemix.data.checks import check_inputs
 from scalemix.inference.training.scales import best_variances, kl_divergence
 from scalemix.networks import MLP, ColumnReader, LevelTable, ResNet, find_sites
 from scalemix.networks.gaussians import find_uses
@@ -189,3 +191,47 @@ def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match=r"reads 5 inputs, got \(3,\)"):
         both()[0](jnp.zeros(3))
     assert LevelTable(4, 2, key=KEY).weight.shape == (4, 2)
+
+
+class Twice(eqx.Module):
+    """Two inputs that are looked up in one table, beside two numbers."""
+
+    table: LevelTable
+    dense: eqx.nn.Linear
+    last: eqx.nn.Linear
+
+    def __init__(self):
+        self.table = LevelTable(4, 3, key=KEY)
+        self.dense = eqx.nn.Linear(2, 3, key=KEY)
+        self.last = eqx.nn.Linear(3, "scalar", key=KEY)
+
+    def __call__(self, x):
+        return self.last(jnp.tanh(self.table(x[0]) + self.table(x[1]) + self.dense(x[2:])))
+
+
+def test_inputs_that_share_a_table_are_as_relevant():
+    x = np.concatenate([RNG.integers(4, size=(12, 2)), RNG.normal(size=(12, 2))], axis=1)
+    model = sx.Model(Twice(), sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(), example=x[0])
+    post = sx.fit(model, x, x[:, 2], sx.VariationalEM(steps=2), key=KEY)
+    inputs = post.relevance().inputs
+    assert inputs[0] == inputs[1] > 0
+    # Grids of what is looked up have the values that there are.
+    assert set(effect(post, x, 1, num_values=3).grids[0]) <= set(x[:, 1])
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "f2", "f4", "f8"])
+def test_positions_of_any_type_are_held_against_their_table(dtype):
+    prior = {"first.*": BOTH, "blocks.*": REST, "last": REST}
+    model = sx.Model(both(ResNet)[0], prior, sx.likelihoods.Gaussian(per_input=True))
+    x = np.array([[1, 0, 3, 2, 2], [0, 1, 4, 1, 0]]).astype(dtype)
+    with pytest.raises(ValueError, match=r"x is 4(\.0)? at row 1, column 2, and is looked up"):
+        check_inputs(x, model)
+    x[1, 2] = 3
+    np.testing.assert_array_equal(check_inputs(x, model), x)
+
+
+def test_a_position_between_two_is_said_to_be_none():
+    prior = {"first.*": BOTH, "blocks.*": REST, "last": REST}
+    model = sx.Model(both(ResNet)[0], prior, sx.likelihoods.Gaussian(per_input=True))
+    with pytest.raises(ValueError, match=r"x is 1\.5 at row 0.*Only whole numbers are tokens"):
+        check_inputs(np.array([[0.0, 0.0, 1.5, 0.0, 0.0]]), model)

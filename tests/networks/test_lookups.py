@@ -62,6 +62,19 @@ def test_a_number_beyond_its_table_is_an_error_that_says_where():
             check_inputs(wrong, model)
 
 
+def test_a_network_that_guards_its_tokens_itself_takes_any():
+    table = eqx.nn.Embedding(5, 3, key=jax.random.key(0))
+
+    def call(table, x):
+        return jnp.sum(jax.vmap(table)(jax.lax.select(x < 5, x, jnp.zeros_like(x))))
+
+    x = np.array([[4, 30], [0, 5]])
+    model = sx.Model(
+        table, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian(), call=call, example=x[0]
+    )
+    np.testing.assert_array_equal(check_inputs(x, model), x)
+
+
 def test_one_of_several_inputs_is_looked_up():
     layers = {"words": eqx.nn.Embedding(5, 3, key=jax.random.key(0))}
 

@@ -145,8 +145,10 @@ def test_all_that_follows_from_a_fit_works(fitted):
     ).rise
     assert rise.argmin() == 2
     assert rise[1] > 0.2
-    with pytest.raises(ValueError, match=r"column 1, and is looked up in 'first.tables.0'"):
-        effect(fitted.posterior_, fitted.encode(FRAME), 1)
+    # To the posterior a word is a position.
+    (positions,) = effect(fitted.posterior_, fitted.encode(FRAME), 1, num_rows=5).grids
+    assert len(positions) == 20
+    assert set(positions) <= set(fitted.encode(FRAME)[:, 1])
     before = at(again, "zz")
     report = again.prune(FRAME)
     assert report.mean_change < 0.3

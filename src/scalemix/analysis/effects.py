@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from scalemix.analysis.asking import Estimator, means_of, predict_made_up
@@ -132,7 +133,7 @@ def effect(
         targets. Of one target there is nothing to choose.
     num_values : int, default 20
         The most values in a grid: quantiles of the column from 5% to 95%, or all its values if
-        they are fewer.
+        they are fewer. Of a column that the network looks up, the most frequent values.
     num_rows : int, default 100
         The most rows to average over, evenly spread over those given.
     probability : float, default 0.9
@@ -157,7 +158,11 @@ def effect(
     (held,) = check_levels("A band's probability", float(probability))
     some = np.unique(np.linspace(0, len(x) - 1, min(len(x), num_rows)).astype(int))
     rows = take(x, some)
-    grids = tuple(grid_of(column_of(x, column), num_values) for column in chosen)
+    looked_up = _looked_up(model, np.shape(x)[1])
+    grids = tuple(
+        (most_frequent if column in looked_up else grid_of)(column_of(x, column), num_values)
+        for column in chosen
+    )
     points = list(itertools.product(*grids))
     table = take(rows, np.tile(np.arange(len(some)), len(points)))
     for column, values in zip(chosen, zip(*points, strict=True), strict=True):
@@ -272,6 +277,21 @@ def grid_of(values: np.ndarray, num: int) -> np.ndarray:
     present = [value for value in values.tolist() if not _is_missing(value)]
     frequent = [word for word, _ in Counter(present).most_common(num)]
     return np.array(sorted(frequent, key=str), object)
+
+
+def most_frequent(values: np.ndarray, num: int) -> np.ndarray:
+    """The most frequent of the values, in order: between positions of levels there are none."""
+    different, counts = np.unique(values, return_counts=True)
+    return np.sort(different[np.argsort(-counts, kind="stable")[:num]])
+
+
+def _looked_up(model: Any, num_columns: int) -> set[int]:
+    """Which inputs of a posterior's network are positions of levels. Estimators encode columns."""
+    if not isinstance(model, Posterior):
+        return set()
+    example = jax.ShapeDtypeStruct((num_columns,), model.model.dtype)
+    lookups = model.model.lookups(example)
+    return {place for each in lookups for place in np.concatenate(each.places).tolist()}
 
 
 def _is_missing(value: Any) -> bool:

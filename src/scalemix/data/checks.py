@@ -39,7 +39,7 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
             counted = reader.refusal(row_like(x))
             if counted is None:
                 check_counted("x", x)
-                _check_lookups(x, reader)
+                _check_lookups(x, reader, row_like(x))
                 return x
             if "integer" in problem:
                 # JAX asks for whole numbers, which these are: what else is wrong is what counts.
@@ -49,7 +49,8 @@ def check_inputs(x: Any, reader: Reader) -> Inputs:
             f"the shape {x.shape}. {problem}"
         )
     check_finite("x", x)
-    _check_lookups(x, reader)
+    # Whole numbers of any size are real ones to this network.
+    _check_lookups(x, reader, row_like(x, reader.dtype))
     if x.ndim == 2:
         return x if x.dtype in (np.float32, np.float64) else x.astype(np.float64)
     return _cast_unscaled(x, reader.dtype)
@@ -89,7 +90,7 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
             for path, part in jax.tree_util.tree_leaves_with_path(x)
         )
         raise ValueError(f"The network does not take an example of the shapes {shapes}. {problem}")
-    _check_lookups(x, reader)
+    _check_lookups(x, reader, row_like(x))
     return x
 
 
@@ -111,11 +112,13 @@ def check_counted(name: str, values: np.ndarray) -> None:
         )
 
 
-def _check_lookups(x: Inputs, reader: Reader) -> None:
-    """Raise `ValueError` if a number is looked up in a table that does not have it."""
+def _check_lookups(x: Inputs, reader: Reader, example: Any) -> None:
+    """Raise `ValueError` if a number is looked up in a table that does not have it.
+
+    `example` is a row of `x` as the network sees it.
+    """
     parts = jax.tree_util.tree_leaves_with_path(x)
-    whole = any(part.dtype.kind in "iu" for _, part in parts)
-    for site, num_tokens, places in reader.lookups(row_like(x, None if whole else reader.dtype)):
+    for site, num_tokens, places in reader.lookups(example):
         for (path, part), looked_up in zip(parts, places, strict=True):
             beyond = np.zeros((len(part), math.prod(part.shape[1:])), bool)
             tokens = part.reshape(beyond.shape)[:, looked_up]
@@ -123,10 +126,15 @@ def _check_lookups(x: Inputs, reader: Reader) -> None:
             beyond[:, looked_up] = ~is_token
             if beyond.any():
                 beyond = beyond.reshape(part.shape)
+                token = part[beyond][0]
+                remedy = (
+                    "Give it more of them, or one for all that are not known."
+                    if token == np.floor(token)
+                    else "Only whole numbers are tokens."
+                )
                 raise ValueError(
-                    f"{path_in_words(path)} is {part[beyond][0]} at {first_place(beyond)}, and is "
-                    f"looked up in {site!r}, which has the tokens 0 to {num_tokens - 1}. Give it "
-                    f"more of them, or one for all that are not known."
+                    f"{path_in_words(path)} is {token} at {first_place(beyond)}, and is looked up "
+                    f"in {site!r}, which has the tokens 0 to {num_tokens - 1}. {remedy}"
                 )
 
 

@@ -26,7 +26,8 @@ def with_unknown_levels(
     spread of the prior, which is that of each unit by itself: over many units it cancels, and
     predictions would be too sure. They would be so for a level that lost all its rows, too: each
     keeps half of them or more. All levels with rows to spare are as likely to give one, however
-    many they have. Where every level repeats, nothing changes.
+    many they have. Where every level repeats, nothing changes. A row counts as often as its weight
+    says: two rows of weight one half are as good as one, whose level is in no other.
     """
     x = np.array(x)
     rng = generator_of(key)
@@ -41,11 +42,12 @@ def with_unknown_levels(
         alone = np.bincount(which, weight[known], len(times)) <= 1
         num = min(np.count_nonzero(alone), int(MOST_SHARE * len(known)))
         places = _places_in_levels(which, times)
-        little, much = (np.flatnonzero(places < np.floor(s * times)[which]) for s in SPARE)
-        spare = little if len(little) >= num else much
+        little, much = (np.floor(share * times) for share in SPARE)
+        to_spare = little if little.sum() >= num else much
+        spare = np.flatnonzero(places < to_spare[which])
         num = min(num, len(spare))
         if num:
-            chances = 1 / times[which[spare]]
+            chances = 1 / to_spare[which[spare]]
             drawn = rng.choice(spare, num, replace=False, p=chances / chances.sum())
             x[known[drawn], place] = unknown
     return x

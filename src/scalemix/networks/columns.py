@@ -177,7 +177,7 @@ class ColumnReader(eqx.Module):
         places = self.dense_places
         self.dense = None
         if places:
-            of_dense = (_renumbered([of[place] for place in places]) for of in (columns, parts))
+            of_dense = (renumbered([of[place] for place in places]) for of in (columns, parts))
             of_columns, of_parts = of_dense
             self.dense = ColumnLinear(
                 of_columns, out_features, of_parts, use_bias=False, key=dense_key
@@ -235,10 +235,10 @@ def _taken(x: Array, places: list[int]) -> Array:
     return parts[0] if len(parts) == 1 else jax.lax.concatenate(parts, 0)
 
 
-def _renumbered(numbers: Sequence[int]) -> list[int]:
+def renumbered(numbers: Sequence[int]) -> tuple[int, ...]:
     """The same numbers without gaps between them."""
     place = {number: i for i, number in enumerate(sorted(set(numbers)))}
-    return [place[number] for number in numbers]
+    return tuple(place[number] for number in numbers)
 
 
 def _numbered(name: str, given: Sequence[int], num: int) -> tuple[int, ...]:

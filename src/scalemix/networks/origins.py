@@ -84,10 +84,11 @@ def _type(variable: Any) -> Any:
 
 
 class _Move:
-    """Runs operations. Numbers that some of these may put zeros in place of stay as they are.
+    """Runs operations. Real numbers that some of these may put zeros in place of stay as they are.
 
-    So do numbers below zero where they would count from the end of an axis: `where(i < 0,
-    i + length, i)` is `i`.
+    Whole ones do not: zeros in place of what is too large are a network's own guard. But numbers
+    below zero do where they would count from the end of an axis: `where(i < 0, i + length, i)` is
+    `i`.
     """
 
     def __init__(self, jaxpr: Jaxpr):
@@ -96,7 +97,8 @@ class _Move:
     def __call__(self, equation: JaxprEqn, inputs: list[Any]) -> list[Any]:
         if self._wraps(equation):
             return [inputs[1]]
-        if equation.primitive.name == "select_n":
+        is_real = jnp.issubdtype(_type(equation.outvars[0]), jnp.inexact)
+        if equation.primitive.name == "select_n" and is_real:
             kept = kept_case(equation, self.made_by)
             if kept is not None:
                 return [inputs[kept]]

@@ -241,9 +241,9 @@ def find_relevance(posterior: Posterior, threshold: float) -> Relevance:
         inputs = np.zeros((len(measured), reading.num_inputs))
         for name, places in readers.items():
             inputs[:, places] += rows[name]
-        for name, place in reading.tables.items():
-            # All weights of a table together are those that read the input.
-            inputs[:, place] += layers[name]
+        for name, places in reading.tables.items():
+            # All weights of a table together are those that read each of its inputs.
+            inputs[:, places] += layers[name][:, None]
         if share:
             total = sum(layers.values())
             layers = {name: _share(value, total) for name, value in layers.items()}
@@ -292,8 +292,8 @@ class Reading(NamedTuple):
 
     rows: dict[str, np.ndarray]
     """The sites whose rows are inputs, and which input each row is."""
-    tables: dict[str, int]
-    """The tables that an input is looked up in, and which input."""
+    tables: dict[str, list[int]]
+    """The tables that single inputs are looked up in, and which inputs."""
     num_inputs: int
 
 
@@ -316,8 +316,11 @@ def _find_reading(model: Model, parts: tuple[Site, ...], example: Any) -> Readin
     # A table of numbers, some of which are positions: what is no number is read apart.
     if not hasattr(example, "dtype") or not jnp.issubdtype(example.dtype, jnp.floating):
         return Reading({}, {}, 0)
-    places = {each.site: each.places[0] for each in find_lookups(model.network, parts, example)}
-    tables = {name: int(place[0]) for name, place in places.items() if len(place) == 1}
+    tables: dict[str, list[int]] = {}
+    for each in find_lookups(model.network, parts, example):
+        if len(each.places[0]) != 1:
+            return Reading({}, {}, 0)
+        tables[each.site] = sorted({*tables.get(each.site, []), int(each.places[0][0])})
     alone = {site.name for site in model.sites if len(site.parts) == 1}
     if not tables or not tables.keys() <= alone:
         return Reading({}, {}, 0)

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from scalemix.networks import MLP
 from scalemix.networks.cutting import Member, Shrinker
 from scalemix.networks.cutting.member import arrays_of
 from tests.networks.cutting.networks import CASES, KEY
@@ -217,6 +218,34 @@ def test_inputs_can_go():
     assert small.in_size == 3
     np.testing.assert_allclose(small(rows[0][jnp.array([0, 2, 3])]), network(rows[0]), rtol=1e-5)
     assert dataclasses.asdict(small)["out_size"] == 2
+
+
+def numbers(network):
+    """The layer that reads the numbers of a table."""
+    return getattr(network.first_layer, "dense", network.first_layer)
+
+
+def test_inputs_of_layers_that_know_their_columns_can_go():
+    columns, parts = (0, 1, 1, 2, 3), (0, 1, 2, 3, 4)
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(3, 5)).astype(np.float32)
+    rows[:, 4] = 2, 0, 1
+    for levels, stay in (((0,) * 5, [1, 3]), ((0, 0, 0, 0, 3), [1, 3, 4])):
+        network = MLP((columns, parts, levels), 2, 4, 1, key=KEY)
+        off = jnp.array([0, 2, 4] if not levels[4] else [0, 2])
+        weight = numbers(network).weight.at[:, off].set(0.0)
+        network = eqx.tree_at(lambda n: numbers(n).weight, network, weight)
+        made = shrink(network, jnp.asarray(rows), drop_inputs=True)
+        assert not made.notes
+        assert np.flatnonzero(made.read).tolist() == stay
+        small = made.members[0].network
+        layer = numbers(small)
+        # What stays is numbered anew, and knows its columns and their parts.
+        assert (layer.columns, layer.parts) == ((0, 1), (0, 1))
+        if levels[4]:
+            assert small.first_layer.levels == (0, 0, 3)
+        for row in rows:
+            np.testing.assert_allclose(small(row[stay]), network(row), rtol=1e-5)
 
 
 class Branch(eqx.Module):

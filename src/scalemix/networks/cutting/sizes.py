@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from scalemix._types import PyTree
+from scalemix.networks.columns import ColumnLinear, ColumnReader, renumbered
 from scalemix.networks.cutting.graph import is_numeric
 
 SizeRule = Callable[[Any, Any, Any], dict[str, Any]]
@@ -94,6 +95,21 @@ def _embedding(new: Any, old: Any, kept: Any) -> dict[str, Any]:
     return {"num_embeddings": tokens, "embedding_size": size}
 
 
+def _column_linear(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    stay = np.flatnonzero(kept.weight[-1])
+    numbers = {"columns": old.columns, "parts": old.parts}
+    return _linear(new, old, kept) | {
+        name: renumbered([of[place] for place in stay]) for name, of in numbers.items()
+    }
+
+
+def _column_reader(new: Any, old: Any, kept: Any) -> dict[str, Any]:
+    stay = np.ones(len(old.levels), bool)
+    if old.dense is not None:
+        stay[old.dense_places] = kept.dense.weight[-1]
+    return {"levels": tuple(np.array(old.levels)[stay].tolist())}
+
+
 def _mlp(new: Any, old: Any, kept: Any) -> dict[str, Any]:
     # It says one width for all layers, which need not have one any more.
     widest = jax.tree.leaves(new.layers, is_leaf=lambda node: isinstance(node, eqx.nn.Linear))
@@ -118,6 +134,8 @@ SIZES: dict[type, SizeRule] = {
     eqx.nn.LSTMCell: _recurrent,
     eqx.nn.Embedding: _embedding,
     eqx.nn.MLP: _mlp,
+    ColumnLinear: _column_linear,
+    ColumnReader: _column_reader,
 }
 
 
