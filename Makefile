@@ -8,7 +8,7 @@ WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
 # Modules are translated when they are first imported: most of them never are.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-estimators benchmark-conformal benchmark-holes benchmark-latency clean
+.PHONY: demo test test-all check format docs benchmark-noise benchmark-em benchmark-networks benchmark-scaling benchmark-mcmc benchmark-uci benchmark-peers benchmark-tables benchmark-estimators benchmark-conformal benchmark-holes benchmark-latency benchmark-raw clean
 
 demo: $(STAMP)
 	@mkdir -p out
@@ -80,6 +80,9 @@ benchmark-holes: $(STAMP)
 
 benchmark-latency: $(STAMP)
 	$(BIN)/python benchmarks/latency.py
+
+benchmark-raw: $(STAMP) .venv-peer/.tables
+	$(BIN)/python benchmarks/raw_tables.py --peer-python .venv-peer/bin/python
 
 .venv-peer/.installed: constraints.txt
 	$(PYTHON) -m venv .venv-peer

@@ -58,6 +58,8 @@ SETTINGS = {
     "OMP_NUM_THREADS": "1",
     "OMP_THREAD_LIMIT": "1",
     "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+    # Modules are kept as bytecode, as they are where people install packages with pip.
+    "PYTHONDONTWRITEBYTECODE": "",
 }
 TASKS = {"regression": REGRESSION, "classification": CLASSIFICATION}
 LABELS = {
