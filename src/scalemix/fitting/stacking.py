@@ -108,7 +108,8 @@ def fit_stacked(
         The size of the final ensemble.
     num_trial_members : int, default 2
         The number of fits of each candidate that are tried. Each holds out other rows, as long as
-        there are as many left; then they begin anew.
+        there are as many left; then they begin anew. Every part that is held out takes a copy of
+        the other rows: on tables that nearly fill the memory, give 1.
     trial_share : float, default 0.3
         The share of the steps that trials take, since settings show their worth early. It is 2,500
         steps if that is more, but never more than the final fits take.
