@@ -9,9 +9,6 @@ Random numbers come from keys, one for each member, so that they are the same wh
 """
 
 import functools
-import os
-import socket
-import zlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -162,30 +159,17 @@ def exchange(mesh: Mesh, own: np.ndarray, tree: PyTree, axis: int) -> PyTree:
 
 
 @functools.cache
-def connect(mesh: Mesh | None) -> int:
+def connect(mesh: Mesh | None) -> None:
     """Have the processes of a mesh find one another, once, along rows as along members.
 
     They would when they first send anything, and Gloo waits for half a minute then. By that time
     one may be ahead of another that compiles for longer. At the start, all are about as far.
-
-    Returns how many of them run on the same cores as this one, itself included.
     """
     if mesh is None or not mesh.is_multi_process:
-        return 1
-    here = np.int32(zlib.crc32(f"{socket.gethostname()} {own_cores()}".encode()) >> 1)
-    named = put(mesh, np.full(mesh.devices.shape, here), PartitionSpec(MEMBERS, DATA))
-    names = np.asarray(_everywhere(mesh)(named))
-    # By the sum those who share rows find one another as well.
+        return
+    nothing = put(mesh, np.zeros(mesh.devices.shape, np.float32), PartitionSpec(MEMBERS, DATA))
     sums = jax.jit(lambda places: places.sum(1), out_shardings=NamedSharding(mesh, spec(0)))
-    jax.block_until_ready(_everywhere(mesh)(sums(named)))
-    return len({device.process_index for device in mesh.devices[names == here]})
-
-
-def own_cores() -> list[int]:
-    """The processor cores that this process may use, by number."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+    jax.block_until_ready(_everywhere(mesh)(sums(nothing)))
 
 
 @functools.cache

@@ -11,6 +11,7 @@ whose rows are spread over devices: these wait for one another, and had better d
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array
 
-from scalemix._mesh import DATA, MEMBERS, connect, default_device, is_key, own_cores, put, spec
+from scalemix._mesh import DATA, MEMBERS, default_device, is_key, put, spec
 from scalemix._types import PyTree
 from scalemix.inference.layout import Layout
 
@@ -38,8 +39,6 @@ class Groups:
     axis: int = 0
     mesh: Mesh | None = None
     """The devices of this process; `None` for the default one."""
-    full: Mesh | None = None
-    """Those of all processes."""
 
     @staticmethod
     def of(layout: Layout) -> "Groups":
@@ -49,7 +48,7 @@ class Groups:
         alone = mesh is None or mesh.shape[DATA] == 1
         few = alone and work % GROUP_SIZE == 0 and device.platform == "cpu"
         size = GROUP_SIZE if few else work
-        return Groups(work // size, size, layout.axis, mesh, layout.full)
+        return Groups(work // size, size, layout.axis, mesh)
 
     @property
     def num_devices(self) -> int:
@@ -58,9 +57,12 @@ class Groups:
 
     @property
     def num_at_once(self) -> int:
-        """How many groups run at the same time, so that each has a core to itself."""
-        sharing = connect(self.full) * self.num_devices
-        return min(self.num, max(1, len(own_cores()) // sharing))
+        """How many groups run at the same time, so that each has a core to itself.
+
+        Other processes on the same cores do not count: XLA spreads the only program of a process
+        over all cores that it may use, which costs more than several programs that share them.
+        """
+        return min(self.num, max(1, _num_cores() // self.num_devices))
 
     def split(self, tree: PyTree) -> list[PyTree]:
         """The entries of each group, of arrays or shapes with an axis of members."""
@@ -150,3 +152,10 @@ class Groups:
 
 def _key_like(key: Any, words: Any) -> Any:
     return jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
+
+
+def _num_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
