@@ -66,9 +66,11 @@ def main(place: str, index: int) -> None:
             assert (layout.mesh is None) == (mesh is one_each)
         # Processes that share the rows of a batch share programs.
         assert check(across, num, axis).mesh == across
-    # Eight members on each of this process's two devices: two programs of four on each.
-    assert Groups.of(Layout.over(apart, 32)).num == 2
-    assert Groups.of(Layout.over(one_each, 32)).num == 4
+    # Members of a device in groups, but where its rows are those of another device too.
+    for mesh, work in ((apart, 8), (one_each, 16)):
+        groups = Groups.of(Layout.over(mesh, 32))
+        assert groups.num * groups.size == work
+        assert groups.num > 1
     assert Groups.of(Layout.over(beside, 32)).num == 1
 
 

@@ -1,14 +1,15 @@
 """Members in groups: one program for any number of them, and each as if it were alone."""
 
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
 import pytest
 
 import scalemix as sx
-from scalemix.inference.groups import GROUP_SIZE, Groups
-from scalemix.inference.layout import Layout
+from scalemix.inference import groups
+from scalemix.inference.groups import GROUP_SIZE, LARGEST, Groups, group_size
 from tests.fitting.common import KEY, X, Y, build, close
 
 METHOD = sx.VariationalEM(steps=20, chunk_steps=10, batch_size=16)
@@ -22,20 +23,37 @@ def test_parts_come_together_again():
         "shape": jax.ShapeDtypeStruct((8, 2), np.float32),
         "none": None,
     }
-    groups = Groups.of(Layout.over(None, 8))
-    parts = groups.split(tree)
-    assert [part["shape"].shape for part in parts] == [(GROUP_SIZE, 2)] * 2
-    assert parts[1]["numbers"].tolist() == tree["numbers"][GROUP_SIZE:].tolist()
-    whole = groups.join(parts)
+    two = Groups(2, 4)
+    parts = two.split(tree)
+    assert [part["shape"].shape for part in parts] == [(4, 2)] * 2
+    assert parts[1]["numbers"].tolist() == tree["numbers"][4:].tolist()
+    whole = two.join(parts)
     assert whole["shape"] == tree["shape"]
     assert np.array_equal(whole["numbers"], tree["numbers"])
     assert np.array_equal(*(jax.random.key_data(one["keys"]) for one in (whole, tree)))
 
 
-def test_numbers_that_do_not_divide_are_one_group():
-    assert [Groups.of(Layout.over(None, num)).num for num in (1, 3, 4, 6, 8, 12)] == [
-        1, 1, 1, 1, 2, 3,
-    ]  # fmt: skip
+def test_groups_are_of_one_size_and_keep_all_cores_busy():
+    for work, cores in itertools.product(range(1, 65), (1, 2, 3, 4, 16)):
+        size = group_size(work, cores)
+        assert work % size == 0
+        assert size <= LARGEST
+        # No core has much more to do than its share. Where a number of members has few divisors,
+        # one group is left over; and the usual size may take a tenth longer.
+        most = -(-work // size // cores) * size
+        assert most <= (work / cores + size) / 0.9
+
+
+@pytest.mark.parametrize(
+    ("work", "size"), [(1, 1), (2, 1), (4, 2), (6, 3), (8, 4), (12, 6), (16, 4), (20, 5), (24, 4)]
+)
+def test_the_sizes_of_groups_on_two_cores(work, size):
+    assert group_size(work, 2) == size
+
+
+def test_trials_and_the_final_ensemble_of_the_defaults_have_groups_of_one_size():
+    few = [group_size(work, 2) for work in (24, 16)]
+    assert few == [GROUP_SIZE] * 2
 
 
 def test_each_member_is_as_if_it_were_alone():
@@ -48,7 +66,9 @@ def test_each_member_is_as_if_it_were_alone():
     assert abs(together[0].model.weights["layers.0"] - together[5].model.weights["layers.0"]).max()
 
 
-def test_trials_and_final_fits_share_their_programs(caplog):
+def test_trials_and_final_fits_share_their_programs(caplog, monkeypatch):
+    # As on two cores with the defaults, whatever this machine has.
+    monkeypatch.setattr(groups, "group_size", lambda work, cores: GROUP_SIZE)
     # A network of a shape that no other test has.
     network = sx.networks.MLP(3, "scalar", 7, 1, key=KEY)
     model = sx.Model(network, sx.ARD(sx.HalfCauchy(1.0)), sx.likelihoods.Gaussian())

@@ -63,12 +63,15 @@ def run(
 def _layout(mesh: Mesh | None, num_fits: int, num_chains: int) -> Layout:
     """Fits spread over devices, or the chains of each: whichever leaves less to one device.
 
-    On a single one, whichever makes more groups.
+    On a single one, whichever leaves less to one of its cores.
     """
     fits, chains = Layout.over(mesh, num_fits, 0), Layout.over(mesh, num_chains, 1)
-    if mesh is None:
-        return max(fits, chains, key=lambda layout: Groups.of(layout).num)
-    return fits if fits.work * num_chains <= chains.work * num_fits else chains
+
+    def left_to_one(layout: Layout) -> int:
+        work = Groups.of(layout).most_of_a_core if mesh is None else layout.work
+        return work * (num_fits if layout.axis else num_chains)
+
+    return min(fits, chains, key=left_to_one)
 
 
 class _ChainsRun(Run[ChainsMemory]):
