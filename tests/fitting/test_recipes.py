@@ -95,6 +95,12 @@ def test_impossible_settings_are_refused(settings, reason):
 
 def test_recipes_are_plain_values():
     assert [Recipe().plan(n).num_members for n in (5_000, 20_000, 20_001)] == [16, 16, 8]
+    # Many rows of classes: slower, and trials that see what is learned by heart in the end.
+    plans = [Recipe(task=task).plan(20_001) for task in ("regression", "classification")]
+    assert [(plan.learning_rate, plan.trial_share) for plan in plans] == [(0.01, 0.3), (0.003, 1.0)]
+    told = Recipe(task="classification", learning_rate=0.02)
+    assert told.plan(20_001).learning_rate == told.training(20_001)["learning_rate"] == 0.02
+    assert told.settings(20_001)["learning_rate"] == 0.02
     recipe = Recipe(hidden=[4, 4], num_members=np.int64(3))
     assert recipe == Recipe(hidden=(4, 4), num_members=3)
     assert recipe == Recipe(**dataclasses.asdict(recipe))

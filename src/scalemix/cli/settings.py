@@ -98,8 +98,8 @@ def _annotation(name: str, kind: Kind, meaning: str) -> Any:
             value = bool | None
         case Count():
             value, about["min"] = int | None, 1
-        case Positive(may_be_auto=False):
-            value = float
+        case Positive(may_be_auto=False, may_be_open=may_be_open):
+            value = float | None if may_be_open else float
         case Parameters():
             value, about["metavar"] = list[str] | None, "NAME=NUMBER"
             about["help"] += " May be repeated."

@@ -235,7 +235,7 @@ def build_method(recipe: RecipeSettings, num_rows: int) -> Any:
         sampler=recipe.sampler,
         warm_start=True,
         warm_start_steps=plan.steps,
-        learning_rate=recipe.learning_rate,
+        learning_rate=plan.learning_rate,
         energy_tolerance=ENERGY_TOLERANCE,
     )
 

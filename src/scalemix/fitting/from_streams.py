@@ -74,6 +74,7 @@ def fit_stream(
         (choice,) = choose(
             [candidates], [_as_seen(candidates[0].model, *sample, scaling)], [scaling],
             trial_key[None], split_key[None], num_trial_members=plan.num_trial_members,
+            trial_share=plan.trial_share,
             control=control_of(report, f"{checkpoint}.trial", resume, devices),
         )  # fmt: skip
     counts = apportion(choice.shares, plan.num_members)

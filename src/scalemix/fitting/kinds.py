@@ -92,15 +92,18 @@ class Count:
 
 @dataclasses.dataclass(frozen=True)
 class Positive:
-    """A positive number; with `may_be_auto`, also "auto"."""
+    """A positive number; with `may_be_auto`, also "auto"; with `may_be_open`, also `None`."""
 
     may_be_auto: bool = False
+    may_be_open: bool = False
 
     @property
     def type(self) -> str:
         return 'float or "auto"' if self.may_be_auto else "float"
 
     def check(self, name: str, value: Any) -> Any:
+        if value is None and self.may_be_open:
+            return None
         if self.may_be_auto and isinstance(value, str) and value == "auto":
             return value
         if not is_number(value) or not 0 < float(value) < math.inf:

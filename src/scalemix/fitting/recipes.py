@@ -110,8 +110,9 @@ class Recipe(RecipeSettings):
     batch_size : int, optional
         Rows in a step of training. By default 64; 128 for more than 5,000 rows; and 512 for EM with
         more than 20,000. Chains use all rows.
-    learning_rate : float, default=0.01
-        Where the rate of Adam starts. It falls to zero along a cosine.
+    learning_rate : float, optional
+        Where the rate of Adam starts. It falls to zero along a cosine. By default 0.01, and 0.003
+        for EM with classes and more than 20,000 rows.
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"
@@ -301,7 +302,7 @@ class Recipe(RecipeSettings):
         plan = self.plan(num_rows)
         counting |= {
             "num_members": plan.num_members, "max_steps": plan.steps,
-            "learning_rate": self.learning_rate,
+            "learning_rate": plan.learning_rate,
         }  # fmt: skip
         if self.inference == "mcmc":
             # The rate is that of the warm start.
@@ -393,7 +394,7 @@ class Recipe(RecipeSettings):
         plan = self.plan(num_rows)
         stacked = fit_stacked(
             candidates, x, y, num_members=plan.num_members,
-            num_trial_members=plan.num_trial_members, **shared,
+            num_trial_members=plan.num_trial_members, trial_share=plan.trial_share, **shared,
         )  # fmt: skip
         trials = trials_of(self, candidates, layout, *stacked[1:])
         return Fitted.to_table(stacked.posterior, trials)

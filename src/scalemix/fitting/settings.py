@@ -47,6 +47,10 @@ AUTO_MIXTURE: dict[str, str] = {
 }
 
 
+# Where the rate of Adam starts.
+RATE = 1e-2
+
+
 class Plan(NamedTuple):
     """How training goes unless told otherwise."""
 
@@ -54,6 +58,9 @@ class Plan(NamedTuple):
     batch_size: int
     num_members: int
     num_trial_members: int = 0
+    learning_rate: float = RATE
+    trial_share: float = 0.3
+    """The share of the steps that trials take."""
 
 
 # Chains see all rows in every step, and mix better in small networks.
@@ -66,11 +73,15 @@ EM_PLANS: dict[float, Plan] = {
     MANY_ROWS: Plan(10_000, 128, 16, 2),
     math.inf: Plan(4_000, 512, 8, 1),
 }
-CLASS_STEPS = 4_000
+CLASS_STEPS, CLASS_RATE = 4_000, 3e-3
 PLANS: dict[str, dict[float, Plan]] = {
     "em": EM_PLANS,
-    # Classes are learned sooner.
-    "em of classes": EM_PLANS | {FEW_ROWS: EM_PLANS[FEW_ROWS]._replace(steps=CLASS_STEPS)},
+    # Classes are learned sooner, and then by heart: trials that stop before would not show that.
+    "em of classes": EM_PLANS
+    | {
+        FEW_ROWS: EM_PLANS[FEW_ROWS]._replace(steps=CLASS_STEPS),
+        math.inf: EM_PLANS[math.inf]._replace(learning_rate=CLASS_RATE, trial_share=1.0),
+    },
     "noise": {FEW_ROWS: Plan(8_000, 64, 8), math.inf: Plan(10_000, 128, 8)},
     # Of chains only steps and members are planned.
     "mcmc": {math.inf: Plan(CHAIN_STEPS, 0, NUM_CHAINS)},
@@ -206,10 +217,12 @@ class RecipeSettings:
             f"{MANY_ROWS:,}. Chains use all rows.",
         ),
     )
-    learning_rate: float = dataclasses.field(
-        default=1e-2,
+    learning_rate: float | None = dataclasses.field(
+        default=None,
         metadata=_setting(
-            Positive(), "Where the rate of Adam starts. It falls to zero along a cosine."
+            Positive(may_be_open=True),
+            f"Where the rate of Adam starts. It falls to zero along a cosine. By default {RATE:g}, "
+            f"and {CLASS_RATE:g} for EM with classes and more than {MANY_ROWS:,} rows.",
         ),
     )
     temperature: float | Literal["auto"] = dataclasses.field(
@@ -299,6 +312,8 @@ class RecipeSettings:
             num_rows if self.inference == "mcmc" else batch_size,
             self.num_members or plan.num_members,
             self.num_trial_members or plan.num_trial_members,
+            self.learning_rate or plan.learning_rate,
+            plan.trial_share,
         )
 
     def training(self, num_rows: int) -> dict[str, Any]:
@@ -307,7 +322,7 @@ class RecipeSettings:
         return {
             "steps": plan.steps,
             "batch_size": plan.batch_size,
-            "learning_rate": self.learning_rate,
+            "learning_rate": plan.learning_rate,
             # Often enough for a bar that moves, seldom enough to cost nothing.
             "chunk_steps": min(500, plan.steps),
         }

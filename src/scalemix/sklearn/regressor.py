@@ -79,8 +79,9 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
     batch_size : int, optional
         Rows in a step of training. By default 64; 128 for more than 5,000 rows; and 512 for EM with
         more than 20,000. Chains use all rows.
-    learning_rate : float, default=0.01
-        Where the rate of Adam starts. It falls to zero along a cosine.
+    learning_rate : float, optional
+        Where the rate of Adam starts. It falls to zero along a cosine. By default 0.01, and 0.003
+        for EM with classes and more than 20,000 rows.
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"
@@ -169,7 +170,7 @@ class ScaleMixRegressor(RegressorMixin, ScaleMixEstimator):
         num_trial_members: int | None = None,
         max_steps: int | None = None,
         batch_size: int | None = None,
-        learning_rate: float = 1e-2,
+        learning_rate: float | None = None,
         temperature: float | Literal["auto"] = "auto",
         noise_floor: float | Literal["auto"] = "auto",
         objective: str = "tail_adaptive",
