@@ -55,10 +55,10 @@ def write_tables(folder: Path) -> None:
 
 def fit(name: str, folder: Path, plan: str) -> dict:
     """How a plan fares on one table."""
-    from scalemix.fitting import recipes, trials
+    from scalemix.fitting import trials, tried
     from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
 
-    settings, trials.LEAST_TRIAL_STEPS, recipes.TEMPERATURES = PLANS[plan]
+    settings, trials.LEAST_TRIAL_STEPS, tried.TEMPERATURES = PLANS[plan]
     with np.load(folder / f"{name}.npz") as file:
         x, y = file["x"].astype(float), file["y"]
     order = np.random.default_rng(0).permutation(len(y))[:4000]

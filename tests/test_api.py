@@ -9,6 +9,7 @@ from scalemix import _api
 
 # Where each can be imported from, whatever room it lives in: user code has these paths.
 PUBLIC_PATHS = {
+    "scalemix.bases": "Laplace",
     "scalemix.data": "load",
     "scalemix.inference": "lower_bound",
     "scalemix.likelihoods": "Gaussian",

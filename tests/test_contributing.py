@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_api import PUBLIC_PATHS
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "scalemix"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
@@ -51,8 +53,18 @@ DEFINED = defined_in_package()
 
 
 def test_everything_that_can_be_added_has_a_section():
-    for what in ("scale mixture", "structure", "layer rule", "likelihood", "engine"):
+    kinds = ("scale mixture", "structure", "layer rule", "likelihood", "engine", "estimator option")
+    for what in kinds:
         assert any(what in title for title in SECTIONS), what
+
+
+# Where users import from.
+EXPORTED = {"_api.py", *(f"{path.removeprefix('scalemix.')}/__init__.py" for path in PUBLIC_PATHS)}
+
+
+@pytest.mark.parametrize("section", sorted({title for title, path in PATHS if path in EXPORTED}))
+def test_what_is_exported_is_listed_in_the_reference(section):
+    assert re.search(r"list it in `docs/reference/\w+\.md`", SECTIONS[section])
 
 
 @pytest.mark.parametrize(("section", "path"), PATHS)

@@ -30,6 +30,7 @@ def run(folder: Path, *arguments: str) -> None:
     subprocess.run(
         [sys.executable, "-m", "tests.devices_script", folder, *arguments], check=True,
         env=os.environ | {"JAX_NUM_CPU_DEVICES": "4"}, cwd=Path(__file__).parent.parent,
+        timeout=600,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Files that are written whole or not at all, by several writers and by some that die."""
 
+import select
 import signal
 import subprocess
 import sys
@@ -60,6 +61,7 @@ def test_what_a_killed_writer_left_goes_with_the_next_write(tmp_path):
 def test_a_writer_that_lives_is_left_alone(tmp_path):
     path = tmp_path / "model"
     process = start(path, "wait")
+    assert select.select([process.stdout], [], [], 300)[0], "The writer does not begin."
     assert process.stdout.readline() == "writing\n"
     write(path)
     assert path.read_bytes() == b"whole"

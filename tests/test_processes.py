@@ -71,11 +71,13 @@ def test_members_of_two_processes_draw_and_come_back_as_those_of_one():
 def test_a_run_whose_process_was_killed_goes_on_in_one(tmp_path):
     steps, whole, cut = 1000, tmp_path / "whole", tmp_path / "cut"
     processes = start(cut, 2, steps)
+    end = time.monotonic() + 300
     while not (cut / "model.checkpoint").exists():
         assert processes[1].poll() is None
+        assert time.monotonic() < end, "There is no checkpoint yet."
         time.sleep(0.02)
     processes[1].kill()
-    processes[1].communicate()
+    processes[1].communicate(timeout=300)
     # The machine may be slow, but the other must not wait for ever.
     _, errors = processes[0].communicate(timeout=4 * TIMEOUT)
     assert processes[0].returncode != 0

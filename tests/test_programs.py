@@ -33,7 +33,7 @@ def run(*arguments: str, **settings: str) -> list[str]:
     kept = {key: value for key, value in os.environ.items() if "COMPILATION_CACHE" not in key}
     ran = subprocess.run(
         [sys.executable, *arguments], env=kept | settings, capture_output=True, text=True,
-        check=True,
+        check=True, timeout=300,
     )  # fmt: skip
     return ran.stdout.splitlines()
 

@@ -113,10 +113,11 @@ def test_threads_may_ask_at_once():
             if (value != 10 * which + name).any():
                 wrong.append((which, name))
 
-    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+    threads = [threading.Thread(target=ask, args=(seed,), daemon=True) for seed in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=300)
+        assert not thread.is_alive()
     assert not wrong
     assert memory.num_bytes <= 5000

@@ -145,8 +145,8 @@ def stack_keys(keys: Sequence[PRNGKeyArray]) -> PRNGKeyArray:
     return _threefry.keys_of(np.stack(words)) if len(words) == len(keys) else jnp.stack(keys)
 
 
-# For keys of other kinds. One program each: split, transposed and taken apart step by step, keys
-# would be several.
+# For keys of other kinds. Each of these is one program: step by step, to split, transpose and take
+# keys apart would be several.
 
 
 @functools.partial(jax.jit, static_argnums=1)

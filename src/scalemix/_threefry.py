@@ -58,8 +58,11 @@ def bits(words: np.ndarray, num: int) -> np.ndarray:
 
 
 def bits_of(words: Array, sizes: Sequence[int], num_bytes: int) -> Array:
-    """In a program, what `jax.random.bits` makes of each key, one after the other: so many numbers
-    of 4 or 8 bytes. The generator then stands there once, and not once for each key."""
+    """What `jax.random.bits` makes of each key, in a program: so many numbers of 4 or 8 bytes of
+    the first key, then those of the next.
+
+    The program then has the generator in it once, and not once for each key.
+    """
     repeated = [jax.lax.broadcast(words[i], (size,)) for i, size in enumerate(sizes)]
     counters = [jax.lax.iota(jnp.uint32, size) for size in sizes]
     of_key, counter = jnp.concatenate(repeated), jnp.concatenate(counters)

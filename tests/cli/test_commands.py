@@ -371,13 +371,17 @@ def test_help_comes_without_jax():
         "import sys; from scalemix.cli.app import app; app(['fit', '--help'], "
         "standalone_mode=False); assert 'jax' not in sys.modules and 'numpy' in sys.modules"
     )
-    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=300
+    )
     assert "--target" in ran.stdout
 
 
 def test_without_typer_there_is_a_line_on_what_to_install():
     code = "import sys; sys.modules['typer'] = None; from scalemix.cli import main; main()"
-    ran = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], check=False, capture_output=True, text=True, timeout=300
+    )
     assert ran.returncode == 1
     assert ran.stderr.strip() == 'The command line needs typer: pip install "scalemix[cli]"'
 

@@ -26,7 +26,9 @@ from scalemix.inference.checkpoint import ResumeWarning
 from scalemix.inference.fingerprints import fingerprint
 from scalemix.inference.training import loop
 from scalemix.inference.training.chunks import Chunks
-from tests.fitting.common import KEY, METHOD, X, Y, build, reporting, same
+from tests.fitting.common import KEY, METHOD, X, Y, build, close, reporting, same
+
+FILES = Path(__file__).parent / "files"
 
 
 def test_resuming_gives_the_run_that_was_not_interrupted(tmp_path, monkeypatch):
@@ -292,6 +294,27 @@ def test_a_run_begun_under_other_versions_goes_on_and_says_so(tmp_path):
         assert same(whole, resume(started_again))
 
 
+def test_a_checkpoint_that_was_kept_goes_on(tmp_path, monkeypatch):
+    """`files/` has one of the present form; a form that cannot go on from it is a new version."""
+    path, begun_here = tmp_path / "run.ckpt", tmp_path / "here.ckpt"
+    shutil.copy(FILES / f"version{checkpoint.VERSION}.checkpoint", path)
+    started(begun_here, training())
+    with np.load(begun_here) as file:
+        here = json.loads(file["header"].tobytes())
+    # Digests hold for one version of each package, and data have other last digits on another
+    # machine: what is kept are the arrays.
+    rewritten(
+        path, lambda header, _: header.update({k: here[k] for k in ("fingerprints", "versions")})
+    )
+    steps = []
+    monkeypatch.setattr(
+        sx.fitting.front_door, "watch", lambda *_: reporting(lambda p: steps.append(p.step))
+    )
+    close(sx.fit(build(), X, Y, training(), key=KEY), resume(path))
+    # Those of the whole run, and of what was left of the other.
+    assert steps == [4, 8, 8]
+
+
 def test_checkpoints_of_version_1_go_on_with_a_warning(tmp_path):
     """They do not say which optimiser they are of; data and key they do."""
     path = tmp_path / "run.ckpt"
@@ -338,7 +361,7 @@ def test_checkpoints_of_version_3_go_on_with_a_warning(tmp_path):
 def test_a_checkpoint_whose_data_were_prepared_otherwise_says_so(tmp_path):
     """That of an earlier version, which standardised in single precision."""
     path = tmp_path / "run.ckpt"
-    shutil.copy(Path(__file__).parent / "files" / "version1.checkpoint", path)
+    shutil.copy(FILES / "version1.checkpoint", path)
     with pytest.raises(ValueError, match="this version prepares them otherwise"):
         resume(path)
 

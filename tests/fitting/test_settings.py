@@ -65,7 +65,7 @@ def test_a_message_spells_settings_as_its_door_does():
 
 def test_settings_come_without_jax():
     code = "import sys, scalemix.fitting.settings; assert 'jax' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_the_recipe_documents_every_setting():

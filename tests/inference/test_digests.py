@@ -157,7 +157,12 @@ def test_another_process_finds_the_same():
     code += "print(json.dumps(t.all_digests()))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+        env=environment,
     )
     assert ran.stdout.strip() == json.dumps(all_digests())
 

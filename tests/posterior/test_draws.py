@@ -119,11 +119,12 @@ def test_threads_share_what_is_kept():
     def ask(number):
         results[number] = post.predict(X, num_draws=9).mean
 
-    threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+    threads = [threading.Thread(target=ask, args=(number,), daemon=True) for number in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(timeout=300)
+        assert not thread.is_alive()
     assert len(results) == 6
     for mean in results.values():
         np.testing.assert_array_equal(mean, expected)

@@ -6,13 +6,15 @@ import warnings
 import equinox as eqx
 import numpy as np
 import pandas
+import polars
 import pytest
+import scipy.sparse
 
 import scalemix as sx
 from scalemix._warnings import Said
 from scalemix.recipes import Fitted
 from scalemix.sklearn import ScaleMixClassifier, ScaleMixRegressor
-from scalemix.sklearn.targets import check_numbers
+from scalemix.sklearn.targets import check_numbers, with_targets
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
@@ -116,6 +118,32 @@ def test_classes_may_be_missing_too(gap):
     with pytest.warns(sx.InputWarning, match="2 of 60 rows"):
         fitted = ScaleMixClassifier(**settings).fit(pandas.DataFrame(X), pandas.Series(y))
     assert fitted.classes_.tolist() == ["no", "yes"]
+
+
+@pytest.mark.parametrize("kind", [list, pandas.DataFrame, polars.DataFrame, scipy.sparse.csr_array])
+def test_rows_with_a_target_stay_what_they_were(kind):
+    rows = np.arange(6.0).reshape(3, 2)
+    x = kind(rows.tolist()) if kind is list else kind(rows)
+    with pytest.warns(sx.InputWarning, match="1 of 3 rows"):
+        kept, _, _ = with_targets("drop", x, [1, None, 2], None)
+    assert isinstance(kept, kind)
+    plain = kept.toarray() if hasattr(kept, "toarray") else np.asarray(kept)
+    np.testing.assert_array_equal(plain, rows[[0, 2]])
+
+
+def test_whole_numbers_beside_a_gap_stay_whole():
+    y = polars.Series([1, None, 2])
+    with pytest.warns(sx.InputWarning, match="1 of 3 rows"):
+        _, kept, _ = with_targets("drop", X[:3], y, None)
+    assert kept.dtype == polars.Int64
+    assert kept.to_list() == [1, 2]
+
+
+def test_what_is_left_of_a_list_has_the_types_that_it_had():
+    x, y, weight = [[1, "a"], [2.5, "b"], [3, None]], [1, np.nan, 2], (1, 2, 3)
+    with pytest.warns(sx.InputWarning, match="1 of 3 rows"):
+        left = with_targets("drop", x, y, weight)
+    assert repr(left) == "([[1, 'a'], [3, None]], [1, 2], [1, 3])"
 
 
 def test_weights_of_classes_are_weights_of_their_rows():

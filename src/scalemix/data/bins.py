@@ -14,20 +14,23 @@ import numpy as np
 from scalemix.data.values import is_whole
 
 Bins = int | Literal["auto"] | None
-# "auto" makes a bin for so many rows, within these bounds.
+# With "auto" a column has one bin per so many rows, but no fewer and no more than these.
 ROWS_A_BIN, FEWEST, MOST = 32, 8, 128
-# And one for so many rows in all columns together: each is an input, for which a step has to pay.
+# All columns together have one per so many rows, within bounds too: each bin is an input, and makes
+# every step of a fit slower.
 ROWS_AN_INPUT, FEWEST_TOGETHER, MOST_TOGETHER = 16, 256, 1024
-# A column whose values bins cannot tell apart has no more: narrow ones would learn noise by heart.
+# A column with more different values than bins could tell apart has no more bins than this: in
+# narrower ones networks would learn noise by heart.
 MOST_OF_MANY = 32
 
 
 class NumBins(NamedTuple):
-    """Up to how many bins a column has."""
+    """How many bins a column may have."""
 
     most: int
+    """If so many bins can tell all its different values apart."""
     of_many: int
-    """If it has more different values than `most` bins can tell apart."""
+    """If it has more values than that."""
 
 
 def find_edges(

@@ -88,13 +88,14 @@ class Scaling(NamedTuple):
         return min(SINGLE + int(np.ceil(np.log10(ratio))), DOUBLE)
 
     def keeping_units(self, keep: np.ndarray) -> "Scaling":
-        """The scaling, but for the units of inputs that keep theirs: these are only centred."""
+        """The scaling, except that inputs which keep their units are only centred."""
         return self._replace(x_scale=np.where(keep, 1.0, self.x_scale))
 
     def leaving_levels(self, num_levels: dict[int, int]) -> "Scaling":
-        """The scaling, but for inputs that are positions of so many levels: these stay as they are.
+        """The scaling, except that inputs which are positions of levels stay as they are.
 
-        All of them are inside, seen or not.
+        `num_levels` says which inputs these are, and how many levels each has. Every position of a
+        level counts as inside, whether training had it or not.
         """
         if not num_levels or not self.x_mean.size:
             return self

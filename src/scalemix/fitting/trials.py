@@ -88,7 +88,7 @@ def try_out(
 def count_parts(num_rows: Sequence[int], fraction: float, num_trial_members: int) -> int:
     """How many parts of each data set are held out in turn.
 
-    They are as many of every one, so that the places of all results follow.
+    The number is the same for all data sets, so that the place of every result follows from it.
     """
     return min(num_trial_members, *(num // (num - num_left(num, fraction)) for num in num_rows))
 

@@ -17,17 +17,18 @@ SPARE = 0.2, 0.5
 def with_unknown_levels(
     x: Any, layout: InputLayout, weight: np.ndarray | None, key: PRNGKeyArray
 ) -> np.ndarray:
-    """The table, a few rows of which are read as if their level had never been seen.
+    """The table, in which a few rows are read as if their level had never been seen.
 
-    New rows bring levels that no row of training has. By Good and Turing's estimate they are as
-    large a share of them as the rows of training whose level is in no other row. For so many rows,
-    up to a limit, the level becomes the unknown one. From them networks learn what to say of it:
-    the mean over levels, and how far from it a level may be. Otherwise its weights would have the
-    spread of the prior, which is that of each unit by itself: over many units it cancels, and
-    predictions would be too sure. They would be so for a level that lost all its rows, too: each
-    keeps half of them or more. All levels with rows to spare are as likely to give one, however
-    many they have. Where every level repeats, nothing changes. A row counts as often as its weight
-    says: two rows of weight one half are as good as one, whose level is in no other.
+    New rows bring levels that no row of training has. By Good and Turing's estimate, their share is
+    that of the training rows whose level is in no other row. In as many training rows, up to a
+    limit, the level becomes the unknown one. From these rows networks learn what to say of it: the
+    mean over levels, and how far from the mean a level may be. Without them the weights of the
+    unknown level would keep the spread of the prior, which each unit has by itself. Over many units
+    such spreads cancel, and predictions would be too sure. The same would happen to a level that
+    lost all its rows, so that each level keeps half of them or more. All levels with rows to spare
+    are equally likely to give one away, however many they have. Where every level repeats, nothing
+    changes. A row counts as often as its weight says: two rows of weight one half are as good as
+    one row, whose level is in no other.
     """
     x = np.array(x)
     rng = generator_of(key)

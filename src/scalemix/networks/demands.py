@@ -24,7 +24,7 @@ def check_density(network: PyTree) -> None:
         )
     layers = jax.tree.leaves(network.wrapped_network, is_leaf=has_mode)
     modes = [layer.inference for layer in layers if has_mode(layer)]
-    # A state that no layer of Equinox's has is one that may change.
+    # Only layers of Equinox can say, by their mode, that the state stays as it is.
     if network.state is not None and not (modes and all(modes)):
         raise ValueError(
             "The network has a state that passes through it change, such as the statistics of a "

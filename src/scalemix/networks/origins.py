@@ -13,8 +13,9 @@ from jax.interpreters import partial_eval
 from scalemix._jaxprs import bind, run_operations
 from scalemix._types import PyTree
 
-# Inputs that stand for their places are larger than any number that a network may hold. Those in
-# single precision are told from one another up to the second, whole numbers up to the third.
+# Each number of the input is replaced by one that stands for its place. These are larger than any
+# number that a network may hold, so they begin at the first of the three. Single precision tells
+# them apart up to the second; where all inputs are whole numbers, they go up to the third.
 SMALLEST, LARGEST_REAL, LARGEST = 2**20, 2**24, 2**28
 # Operations on real numbers that only put them elsewhere.
 PASSES = frozenset(

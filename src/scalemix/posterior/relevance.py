@@ -313,7 +313,7 @@ def _find_reading(model: Model, parts: tuple[Site, ...], example: Any) -> Readin
     if readers:
         num = readers[0].num_rows
         return Reading({site.name: np.arange(num) for site in readers}, {}, num)
-    # A table of numbers, some of which are positions: what is no number is read apart.
+    # What remains are tables of real numbers, some of which are positions that are looked up.
     if not hasattr(example, "dtype") or not jnp.issubdtype(example.dtype, jnp.floating):
         return Reading({}, {}, 0)
     tables: dict[str, list[int]] = {}

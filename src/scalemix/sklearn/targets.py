@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.utils import _safe_indexing
 from sklearn.utils.class_weight import compute_sample_weight
 
 from scalemix._text import listing
@@ -41,8 +40,8 @@ def with_targets(what: str, X: Any, y: Any, weight: Any) -> tuple[Any, Any, Any]
     warn(f"{rows} no target, and are left out.", InputWarning)
     kept = np.flatnonzero(~missing)
     if weight is not None and np.ndim(weight):
-        weight = _safe_indexing(weight, kept)
-    return _safe_indexing(X, kept), _as_plain(_safe_indexing(y, kept)), weight
+        weight = _some_rows(weight, kept)
+    return _some_rows(X, kept), _as_plain(_some_rows(y, kept)), weight
 
 
 def names_of_targets(y: Any) -> list[str] | None:
@@ -145,6 +144,18 @@ def _missing(y: Any) -> np.ndarray:
         return np.zeros(0, bool)
     gaps = np.array([is_missing(value) for value in values.ravel().tolist()], bool)
     return np.any(gaps.reshape(len(values), -1), axis=1)
+
+
+def _some_rows(x: Any, rows: np.ndarray) -> Any:
+    """These rows of a table, a target or weights, in the type that they have."""
+    places = rows.tolist()
+    if isinstance(x, list | tuple):
+        # As an array, 1 beside a gap would be 1.0, and a number beside a word a word.
+        return [x[place] for place in places]
+    if hasattr(x, "iloc"):
+        return x.iloc[places]
+    # Arrays, dense and sparse, and what polars has; others are arrays at least.
+    return x[places] if hasattr(x, "shape") else np.asarray(x)[places]
 
 
 def _as_plain(y: Any) -> Any:

@@ -16,8 +16,8 @@ from scalemix.tables.table import Table
 
 # Only so many categories have inputs of their own; the rarest ones beyond share one.
 MOST_CATEGORIES = 500
-# And so many are looked up: each step of a fit goes over the weights of all of them, of which 50
-# units take 1.6 million then, and Adam six numbers for each.
+# And only so many are looked up. Each step of a fit goes over the weights of all of them, which are
+# 1.6 million if there are 50 units, and for each weight Adam reads or writes six numbers.
 MOST_LEVELS = 32_768
 # Values that go without saying in a file.
 UNSAID = (("spread", None), ("date_order", "ymd"), ("unit", ""))
@@ -124,7 +124,7 @@ class Categorical:
         places = {word(category): i for i, category in enumerate(self.categories)}
         num, size = len(places), len(self.levels)
         other = size - 1 if self.unseen else -1
-        # Something has to be looked up: a gap where training had none is as little known.
+        # Something has to be looked up: if training had no gaps, one is as unknown as a new word.
         missing = num if self.gaps else other if self.looked_up else -1
         cells, codes = distinct_of(table.written(self.name))
         positions = [missing if cell is None else places.get(word(cell), other) for cell in cells]

@@ -3,8 +3,10 @@
 import contextlib
 import json
 import os
+import select
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,8 @@ OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
     "--disable-background-networking",
 )  # fmt: skip
+# Seconds that a browser may take to answer, or to load a page, before it counts as hanging.
+PATIENCE = 300
 
 
 class Page:
@@ -36,13 +40,18 @@ class Page:
         if self._session is not None:
             message["sessionId"] = self._session
         os.write(self._commands, json.dumps(message).encode() + b"\0")
-        while (said := self._read()).get("id") != self._number:
+        end = time.monotonic() + PATIENCE
+        while (said := self._read(end)).get("id") != self._number:
             self.events.append(said)
         assert "error" not in said, (method, said["error"])
         return said["result"]
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self, end: float) -> dict[str, Any]:
+        """What the browser says next, which it has to do before `end`."""
         while b"\0" not in self._buffer:
+            left = end - time.monotonic()
+            ready = left > 0 and select.select([self._answers], [], [], left)[0]
+            assert ready, f"The browser has not answered in {PATIENCE} seconds."
             piece = os.read(self._answers, 1 << 16)
             assert piece, "The browser has gone."
             self._buffer += piece
@@ -57,8 +66,9 @@ class Page:
         )  # fmt: skip
         self.events.clear()
         self.call("Page.navigate", url=path.as_uri())
+        end = time.monotonic() + PATIENCE
         while not any(said.get("method") == "Page.loadEventFired" for said in self.events):
-            self.events.append(self._read())
+            self.events.append(self._read(end))
 
     def ask(self, expression: str) -> Any:
         """The value of an expression in the page."""
@@ -113,4 +123,4 @@ def chromium(profile: Path) -> Iterator[Page]:
         os.close(ours_out)
         os.close(ours_in)
         process.kill()
-        process.wait()
+        process.wait(timeout=PATIENCE)

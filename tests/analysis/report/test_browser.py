@@ -5,10 +5,12 @@ import pytest
 from tests.analysis.report.chromium import CHROMIUM, chromium
 from tests.analysis.report.stories import HOSTILE, classification_page, regression_page
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="no Chromium; on Debian: sudo apt-get install --no-install-recommends chromium",
-)
+if CHROMIUM is None:
+    # As a whole: one line of the summary says how to get it.
+    pytest.skip(
+        "no Chromium; on Debian: sudo apt-get install --no-install-recommends chromium",
+        allow_module_level=True,
+    )
 
 PHONE = 360
 # What the keyboard is at: its tag, and the words or the name of it.

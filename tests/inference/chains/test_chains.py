@@ -286,6 +286,6 @@ def test_a_missing_package_names_the_remedy(monkeypatch):
 def test_nothing_heavy_is_imported_before_it_is_needed():
     code = "import sys, scalemix; print(sorted({'blackjax', 'arviz', 'numpyro'} & {*sys.modules}))"
     printed = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300
     )
     assert printed.stdout.strip() == "[]"

@@ -39,3 +39,13 @@ def test_a_file_of_the_command_line_still_predicts_the_same(tmp_path):
     ran = run("info", FILES / "table.scalemix")
     assert ran.code == 0
     assert "data.csv, 27 rows; 3 held out" in ran.out
+
+
+def test_a_file_whose_words_are_looked_up_still_predicts_the_same(tmp_path):
+    path, data = FILES / "levels.scalemix", tmp_path / "data.csv"
+    # Two words of its table, one that it does not know, and none.
+    data.write_text("word,size\nw0,0.5\nw1,0.5\nnever,0.5\n,0.5\n")
+    predictions = run("predict", path, data, "--json").json["predictions"]
+    for what, values in EXPECTED["levels"].items():
+        np.testing.assert_allclose(predictions[what], values, rtol=RTOL)
+    assert isinstance(sx.load(path).members[0].model.network.first_layer, sx.networks.ColumnReader)
