@@ -73,20 +73,21 @@ EM_PLANS: dict[float, Plan] = {
     MANY_ROWS: Plan(10_000, 128, 16, 2),
     math.inf: Plan(4_000, 512, 8, 1),
 }
-CLASS_STEPS, CLASS_RATE = 4_000, 3e-3
+FEW, MORE, MOST = EM_PLANS.values()
+# Classes are learned sooner, and then by heart: trials that stop before would not show that.
+CLASS_PLANS = {
+    FEW_ROWS: FEW._replace(steps=4_000, trial_share=1.0),
+    MANY_ROWS: MORE._replace(steps=5_000, trial_share=1.0),
+    math.inf: MOST._replace(learning_rate=3e-3, trial_share=1.0),
+}
+FEW_CLASSES, MORE_CLASSES, MOST_CLASSES = CLASS_PLANS.values()
 PLANS: dict[str, dict[float, Plan]] = {
     "em": EM_PLANS,
-    # Classes are learned sooner, and then by heart: trials that stop before would not show that.
-    "em of classes": EM_PLANS
-    | {
-        FEW_ROWS: EM_PLANS[FEW_ROWS]._replace(steps=CLASS_STEPS),
-        math.inf: EM_PLANS[math.inf]._replace(learning_rate=CLASS_RATE, trial_share=1.0),
-    },
+    "em of classes": CLASS_PLANS,
     "noise": {FEW_ROWS: Plan(8_000, 64, 8), math.inf: Plan(10_000, 128, 8)},
     # Of chains only steps and members are planned.
     "mcmc": {math.inf: Plan(CHAIN_STEPS, 0, NUM_CHAINS)},
 }
-FEW, MORE, MOST = EM_PLANS.values()
 WIDTHS = (50, 50)
 # The least noise of a real target, where only one value is used.
 ONE_FLOOR = 1e-3
@@ -203,9 +204,10 @@ class RecipeSettings:
             Count(may_be_open=True),
             f"Steps of training; for MCMC, steps of each chain, the first half of which adapt "
             f"the sampler. By default {FEW.steps:,}, and {MORE.steps:,} for more than "
-            f"{FEW_ROWS:,} rows; {CHAIN_STEPS:,} for MCMC; for EM {CLASS_STEPS:,} with classes and "
-            f"up to {FEW_ROWS:,} rows, and {MOST.steps:,} with more than {MANY_ROWS:,} rows, whose "
-            f"batches are larger.",
+            f"{FEW_ROWS:,} rows; {CHAIN_STEPS:,} for MCMC; for EM {MOST.steps:,} with more than "
+            f"{MANY_ROWS:,} rows, whose batches are larger; for EM with classes "
+            f"{FEW_CLASSES.steps:,}, and {MORE_CLASSES.steps:,} for {FEW_ROWS:,} to {MANY_ROWS:,} "
+            f"rows.",
         ),
     )
     batch_size: int | None = dataclasses.field(
@@ -222,7 +224,8 @@ class RecipeSettings:
         metadata=_setting(
             Positive(may_be_open=True),
             f"Where the rate of Adam starts. It falls to zero along a cosine. By default {RATE:g}, "
-            f"and {CLASS_RATE:g} for EM with classes and more than {MANY_ROWS:,} rows.",
+            f"and {MOST_CLASSES.learning_rate:g} for EM with classes and more than "
+            f"{MANY_ROWS:,} rows.",
         ),
     )
     temperature: float | Literal["auto"] = dataclasses.field(

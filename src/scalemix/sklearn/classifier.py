@@ -68,8 +68,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
     max_steps : int, optional
         Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
         By default 8,000, and 10,000 for more than 5,000 rows; 3,200 for MCMC; for EM 4,000 with
-        classes and up to 5,000 rows, and 4,000 with more than 20,000 rows, whose batches are
-        larger.
+        more than 20,000 rows, whose batches are larger; for EM with classes 4,000, and 5,000 for
+        5,000 to 20,000 rows.
     batch_size : int, optional
         Rows in a step of training. By default 64; 128 for more than 5,000 rows; and 512 for EM with
         more than 20,000. Chains use all rows.
