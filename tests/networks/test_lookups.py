@@ -5,9 +5,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.ad_checkpoint import checkpoint_name
 
 import scalemix as sx
 from scalemix.data.checks import check_inputs
+from scalemix.networks import LevelTable
 from scalemix.networks.lookups import find_lookups
 from scalemix.networks.sites import find_sites
 
@@ -112,3 +114,48 @@ def test_a_sequence_of_another_length_is_refused_for_its_length():
         check_inputs(np.zeros((6, 3), np.int32), model)
     with pytest.raises(ValueError, match="It says: Indexer must have integer"):
         check_inputs(np.zeros((6, 4)), model)
+
+
+@jax.custom_jvp
+def _with_a_rule(x):
+    return x[0]
+
+
+_with_a_rule.defjvp(lambda given, along: (given[0][0], along[0][0]))
+
+WAYS = {
+    "split": lambda x: jnp.split(x, [1])[0][0],
+    "unstack": lambda x: jnp.unstack(x)[0],
+    "reversed": lambda x: x[::-1][2],
+    "flip": lambda x: jnp.flip(x)[2],
+    "roll": lambda x: jnp.roll(x, 1)[1],
+    "stop_gradient": lambda x: jax.lax.stop_gradient(x[0]),
+    "tile": lambda x: jnp.tile(x, 2)[3],
+    "repeat": lambda x: jnp.repeat(x, 2)[1],
+    "stack": lambda x: jnp.stack([x[1], x[0]])[1],
+    "pad": lambda x: jnp.pad(x, 1)[1],
+    "set": lambda x: x.at[2].set(x[0])[2],
+    "update": lambda x: jax.lax.dynamic_update_slice(x, x[:1], (1,))[1],
+    "diagonal": lambda x: jnp.diag(x)[0, 0],
+    "take": lambda x: jnp.take(x, 0),
+    "where": lambda x: jnp.where(jnp.arange(3) < 1, x, 0)[0],
+    "barrier": lambda x: jax.lax.optimization_barrier(x)[0],
+    "name": lambda x: checkpoint_name(x, "positions")[0],
+    "device": lambda x: jax.device_put(x, jax.devices()[0])[0],
+    "jit": lambda x: jax.jit(lambda x: x[0])(x),
+    "checkpoint": lambda x: jax.checkpoint(lambda x: x[::-1])(x)[2],
+    "custom_jvp": _with_a_rule,
+}
+
+
+@pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_only_moves_numbers_hides_no_lookup(way, dtype):
+    table = LevelTable(4, 2, key=jax.random.key(0))
+
+    def places(take):
+        network = sx.networks.with_call((table,), lambda tables, x: tables[0](take(x)))
+        (found,) = find_lookups(network, find_sites(network), jax.ShapeDtypeStruct((3,), dtype))
+        return found.places[0].tolist()
+
+    assert places(WAYS[way]) == [0]
