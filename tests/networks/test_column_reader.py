@@ -124,6 +124,29 @@ def test_half_precision_cannot_tell_positions_apart():
         sx.fit(model, X, np.zeros(12, np.int32), sx.VariationalEM(steps=2), key=KEY)
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_a_table_alone_refuses_half_precision_as_well(dtype):
+    table = LevelTable(5000, 2, key=KEY)
+    with pytest.raises(ValueError, match=rf"one of 5000 levels, and real numbers in {dtype.dtype}"):
+        table(dtype(3.0))
+    network = sx.networks.compute_in(sx.networks.with_call(table, _first), dtype)
+    with pytest.raises(ValueError, match="do not tell positions apart"):
+        network(jnp.zeros(2))
+    # The positions of whole numbers stay whole.
+    np.testing.assert_array_equal(network(jnp.array([4999, 0])), table.weight[4999].astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "f4"])
+def test_a_table_alone_takes_positions_of_any_exact_type(dtype):
+    table = LevelTable(5000, 2, key=KEY)
+    most = min(4999, np.iinfo(dtype).max if dtype != "f4" else 4999)
+    np.testing.assert_array_equal(table(jnp.asarray(most, dtype)), table.weight[most])
+
+
+def _first(table, x):
+    return table(x[0])
+
+
 def test_positions_are_neither_shifted_nor_scaled(optimised):
     looking, _ = models()
     y = (X[:, 2] > 1).astype(np.int32)

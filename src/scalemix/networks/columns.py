@@ -118,6 +118,13 @@ class LevelTable(eqx.nn.Embedding):
         super().__init__(weight=weight)
 
     def __call__(self, x: ArrayLike, *, key: PRNGKeyArray | None = None) -> Array:
+        dtype = jnp.result_type(x)
+        if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4:
+            raise ValueError(
+                f"x is the position of one of {self.num_embeddings} levels, and real numbers in "
+                f"{dtype} do not tell positions apart. Let the network compute in float32, or "
+                f"give it positions as whole numbers."
+            )
         level = jax.lax.convert_element_type(x, jnp.int32)
         return jax.lax.dynamic_index_in_dim(
             self.weight, level, keepdims=False, allow_negative_indices=False
@@ -212,11 +219,6 @@ class ColumnReader(eqx.Module):
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         if x.shape != (len(self.levels),):
             raise ValueError(f"The layer reads {len(self.levels)} inputs, got {x.shape}.")
-        if self.tables and x.dtype.itemsize < 4:
-            raise ValueError(
-                f"Input {self.table_places[0]} is the position of a level, and numbers in "
-                f"{x.dtype} do not tell positions apart: let the network compute in float32."
-            )
         output = self.bias
         if self.dense is not None:
             output = output + self.dense(_taken(x, self.dense_places))
