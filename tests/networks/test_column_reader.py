@@ -1,5 +1,7 @@
 """Levels that are looked up are what inputs of zeros and ones for each of them are."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,8 @@ import pytest
 
 import scalemix as sx
 from scalemix.analysis.effects import effect
-from scalemix.data.checks import check_inputs
+from scalemix.data.checks import check_inputs, inputs_as_seen
+from scalemix.data.preparation import prepare
 from scalemix.inference.training.scales import best_variances, kl_divergence
 from scalemix.networks import MLP, ColumnReader, LevelTable, ResNet, find_sites
 from scalemix.networks.gaussians import find_uses
@@ -251,6 +254,47 @@ def test_positions_of_any_type_are_held_against_their_table(dtype):
         check_inputs(x, model)
     x[1, 2] = 3
     np.testing.assert_array_equal(check_inputs(x, model), x)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_position_that_single_precision_does_not_hold_is_refused(several):
+    """Cast, it would be another one."""
+    num = 2**24 + 4
+
+    # A table of this size would fill memory.
+    reader = SimpleNamespace(
+        dtype=np.dtype(np.float32),
+        example={"a": jax.ShapeDtypeStruct((2,), np.float32)},
+        refusal=lambda example: None,
+        lookups=lambda example: [("table", num, [np.array([1])])],
+    )
+
+    def x_with(position):
+        x = np.array([[0.5, 7.0], [0.1, position]])
+        return {"a": x} if several else x
+
+    for position in (2**24 - 1, 2**24, 2**24 + 2):
+        check_inputs(x_with(position), reader)
+    for position, told in ((2**24 + 1, 2**24), (2**24 + 3, 2**24 + 4)):
+        with pytest.raises(
+            ValueError, match=rf"is {position}\.0 at row 1, column 1.* number {told}"
+        ):
+            check_inputs(x_with(position), reader)
+
+
+def test_positions_are_not_far_from_one_another():
+    num = 1_200_000
+    network = MLP(((0, 1), (0, 1), (0, num)), 1, 1, 1, key=KEY)
+    prior = {"layers.0.*": sx.ARD(sx.HalfCauchy(1.0), by="column"), "layers.1": REST}
+    model = sx.Model(network, prior, sx.likelihoods.Gaussian())
+    x = np.stack([RNG.normal(size=20), RNG.integers(num, size=20)], axis=1)
+    x[3, 1] = num - 1
+    data, scaling = prepare(model, x, x[:, 0], None, True)
+    np.testing.assert_array_equal(data.x[:, 1], x[:, 1])
+    far = x.copy()
+    far[5, 0] = 1e9
+    with pytest.raises(ValueError, match="at row 5, column 0, where the training data"):
+        inputs_as_seen(far, model, scaling)
 
 
 def test_a_position_between_two_is_said_to_be_none():

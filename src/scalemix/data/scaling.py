@@ -154,11 +154,18 @@ def _widths(ends: Any) -> Any:
     return numpy.where(width > LEAST_WIDTH, width, numpy.ones_like(width))
 
 
-def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
-    """The first cell of scaled inputs that lies too far out to predict from, if there is one."""
+def farthest_cell(seen: np.ndarray, positions: Any = ()) -> tuple[int, int] | None:
+    """The first cell of scaled inputs that lies too far out to predict from, if there is one.
+
+    `positions` are the columns that are looked up, of which none is far from another.
+    """
     if within(seen, FARTHEST):
         return None
-    row, column = np.argwhere(~(np.abs(seen) <= FARTHEST))[0]
+    far = ~(np.abs(seen) <= FARTHEST)
+    far[:, np.asarray(positions, int)] = False
+    if not far.any():
+        return None
+    row, column = np.argwhere(far)[0]
     return int(row), int(column)
 
 
