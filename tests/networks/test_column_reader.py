@@ -212,11 +212,35 @@ def test_bad_sizes_are_refused():
         ColumnReader((0, 2), (0, 1), (0, 5), 2, key=KEY)
     with pytest.raises(ValueError, match="levels must be whole numbers from 0"):
         ColumnReader((0, 1), (0, 1), (0, -5), 2, key=KEY)
+    with pytest.raises(ValueError, match=r"from 0, got 2\.5 for input 1\. Give the number of lev"):
+        ColumnReader((0, 1), (0, 1), (3, 2.5), 2, key=KEY)
+    with pytest.raises(ValueError, match=r"parts must hold the numbers.*got \(0, 0\.5\)"):
+        ColumnReader((0, 1), (0, 0.5), (3, 0), 2, key=KEY)
+    for num in (0, -1, 2.5, True, None):
+        with pytest.raises(ValueError, match=f"num_levels must be a whole number.*got {num}"):
+            LevelTable(num, 3, key=KEY)
+        with pytest.raises(ValueError, match=f"out_features must be a whole number.*got {num}"):
+            LevelTable(3, num, key=KEY)
+        with pytest.raises(ValueError, match=f"out_features must be a whole number.*got {num}"):
+            ColumnReader((0,), (0,), (0,), num, key=KEY)
     with pytest.raises(ValueError, match="number of outputs"):
         MLP((COLUMNS, PARTS, LEVELS), "scalar", depth=0, key=KEY)
     with pytest.raises(ValueError, match=r"reads 5 inputs, got \(3,\)"):
         both()[0](jnp.zeros(3))
     assert LevelTable(4, 2, key=KEY).weight.shape == (4, 2)
+
+
+@pytest.mark.parametrize("levels", [(0, 0, 5), (5, 0, 0), (0, 4, 5)])
+def test_a_position_shares_its_scale_with_no_other_input(levels):
+    place = levels.index(5)
+    columns = (0, 1, 0)
+    told = rf"Input {place} is the position of a level, and shares {{}} 0 with input {2 - place}"
+    with pytest.raises(ValueError, match=told.format("column")):
+        ColumnReader(columns, (0, 1, 2), levels, 2, key=KEY)
+    with pytest.raises(ValueError, match=told.format("part")):
+        ColumnReader((0, 1, 2), columns, levels, 2, key=KEY)
+    # Numbers may.
+    ColumnReader((0, 1, 0), (0, 1, 0), (0, 7, 0), 2, key=KEY)
 
 
 class Twice(eqx.Module):
