@@ -140,9 +140,13 @@ def draw_in(seen: Any, ends: Any) -> Any:
     """
     numpy = seen.__array_namespace__()
     width = _widths(ends)
-    inside = numpy.clip(seen, ends[:1], ends[1:])
-    beyond = (seen - inside) / width
-    far = numpy.isfinite(seen) & (numpy.abs(beyond) > 1)
+    # What is infinite or no number stays, and plain numbers in its place do no harm below.
+    known = numpy.isfinite(seen) & numpy.isfinite(width)
+    cells, low, high = (numpy.where(known, part, 0) for part in (seen, ends[:1], ends[1:]))
+    width = numpy.where(known, width, 1)
+    inside = numpy.clip(cells, low, high)
+    beyond = (cells - inside) / width
+    far = numpy.abs(beyond) > 1
     drawn = numpy.sign(beyond) * (2 - 1 / numpy.where(far, numpy.abs(beyond), 1))
     return numpy.where(far, inside + drawn * width, seen)
 
