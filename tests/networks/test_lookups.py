@@ -11,6 +11,7 @@ import scalemix as sx
 from scalemix.data.checks import check_inputs
 from scalemix.networks import LevelTable
 from scalemix.networks.lookups import find_lookups
+from scalemix.networks.readers import rows_read
 from scalemix.networks.sites import find_sites
 
 SIZES = {"words": 5, "kind": 7, "shifted": 9, "filled": 11, "nearest": 13, "steps": 3}
@@ -148,14 +149,28 @@ WAYS = {
 }
 
 
+def places_looked_up(take, dtype):
+    tables = (LevelTable(4, 2, key=jax.random.key(0)),)
+    network = sx.networks.with_call(tables, lambda tables, x: tables[0](take(x)))
+    found = find_lookups(network, find_sites(network), jax.ShapeDtypeStruct((3,), dtype))
+    return [places for each in found for places in each.places[0].tolist()]
+
+
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])
 @pytest.mark.parametrize("way", WAYS)
 def test_what_only_moves_numbers_hides_no_lookup(way, dtype):
-    table = LevelTable(4, 2, key=jax.random.key(0))
+    assert places_looked_up(WAYS[way], dtype) == [0]
 
-    def places(take):
-        network = sx.networks.with_call((table,), lambda tables, x: tables[0](take(x)))
-        (found,) = find_lookups(network, find_sites(network), jax.ShapeDtypeStruct((3,), dtype))
-        return found.places[0].tolist()
 
-    assert places(WAYS[way]) == [0]
+@pytest.mark.parametrize("rounding", [jnp.round, jnp.rint, jnp.floor, jnp.ceil])
+def test_rounding_first_hides_no_lookup(rounding):
+    assert places_looked_up(lambda x: rounding(x[0]), jnp.float32) == [0]
+    # What is computed is no number of the input.
+    assert places_looked_up(lambda x: rounding(x[0] / 2), jnp.float32) == []
+
+
+def test_a_dense_layer_that_reads_rounded_numbers_does_not_read_the_input_as_it_is():
+    layers = (eqx.nn.Linear(3, 2, key=jax.random.key(0)),)
+    network = sx.networks.with_call(layers, lambda layers, x: layers[0](jnp.round(x)))
+    example = jax.ShapeDtypeStruct((3,), jnp.float32)
+    assert rows_read(network, find_sites(network), example) == {}

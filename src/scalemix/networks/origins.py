@@ -28,6 +28,8 @@ PASSES = frozenset(
         "transpose", "unstack",
     }
 )  # fmt: skip
+# Operations that leave whole numbers as they are.
+ROUNDS = frozenset({"ceil", "floor", "round"})
 # What makes an array of one number.
 FILLS = ("broadcast_in_dim", "convert_element_type")
 
@@ -35,10 +37,12 @@ FILLS = ("broadcast_in_dim", "convert_element_type")
 class Origins:
     """What a traced function's outputs are made of, where they are numbers of its input.
 
-    `example` are the shapes and types of the input, which is all that the function takes.
+    `example` are the shapes and types of the input, which is all that the function takes. `passes`
+    are the operations on real numbers whose outputs count as what they were given.
     """
 
-    def __init__(self, closed: Any, example: PyTree):
+    def __init__(self, closed: Any, example: PyTree, passes: frozenset[str] = PASSES):
+        self._passes = passes
         self.closed = unwrapped(closed)
         self.parts: list[Any] = jax.tree.leaves(example)
         sizes = [math.prod(part.shape) for part in self.parts]
@@ -64,10 +68,18 @@ class Origins:
         """
         needed = [other == output for other in range(len(self.closed.jaxpr.outvars))]
         jaxpr, _ = partial_eval.dce_jaxpr(self.closed.jaxpr, needed, instantiate=True)
-        if not _moves(jaxpr):
+        if not self._moves(jaxpr):
             return None
         (values,) = run_operations(jaxpr, self.closed.consts, self._x, _Move(jaxpr))
         return [self._places.get(value) for value in np.ravel(values).tolist()]
+
+    def _moves(self, jaxpr: Jaxpr) -> bool:
+        """Whether nothing but whole numbers is computed: real ones are only put elsewhere."""
+        return all(
+            equation.primitive.name in self._passes
+            or not any(jnp.issubdtype(_type(output), jnp.inexact) for output in equation.outvars)
+            for equation in jaxpr.eqns
+        )
 
 
 def _can_be_marked(dtype: Any) -> bool:
@@ -75,15 +87,6 @@ def _can_be_marked(dtype: Any) -> bool:
     if jnp.issubdtype(dtype, jnp.integer):
         return True
     return jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).nmant >= 23
-
-
-def _moves(jaxpr: Jaxpr) -> bool:
-    """Whether nothing but whole numbers is computed: real ones are only put elsewhere."""
-    return all(
-        equation.primitive.name in PASSES
-        or not any(jnp.issubdtype(_type(output), jnp.inexact) for output in equation.outvars)
-        for equation in jaxpr.eqns
-    )
 
 
 def _type(variable: Any) -> Any:
