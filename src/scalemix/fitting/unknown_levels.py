@@ -45,11 +45,11 @@ def with_unknown_levels(
         wanted = min(totals[totals <= 1].sum(), MOST_SHARE * own.sum())
         lightest = own.min(initial=np.inf)
         so_far = _totals_so_far(which, own)
-        for share in SPARE:
-            spare = np.flatnonzero((so_far <= share * totals[which]) & (own <= wanted))
-            if own[spare].sum() > wanted - lightest:
-                # No further row would have room.
-                break
+        little, much = (
+            np.flatnonzero((so_far <= share * totals[which]) & (own <= wanted)) for share in SPARE
+        )
+        # Little is enough where no further row would have room.
+        spare = little if own[little].sum() > wanted - lightest else much
         most = min(int(wanted / lightest), len(spare))
         if most:
             chances = 1 / np.bincount(which[spare])[which[spare]]
@@ -66,5 +66,5 @@ def _totals_so_far(which: np.ndarray, weight: np.ndarray) -> np.ndarray:
     starts = np.flatnonzero(np.diff(which[order], prepend=-1))
     before = np.concatenate([[0.0], sums])[starts]
     so_far = np.empty(len(which))
-    so_far[order] = sums - np.repeat(before, np.diff([*starts, len(which)]))
+    so_far[order] = sums - np.repeat(before, np.diff(np.append(starts, len(which))))
     return so_far
