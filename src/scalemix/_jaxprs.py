@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
 Operate = Callable[[JaxprEqn, list[Any]], Sequence[Any]]
@@ -40,3 +41,37 @@ def scan_counts(parameters: dict[str, Any], num_inputs: int) -> tuple[int, int]:
     # From JAX 0.11 on there is a tree of three parts in place of the two numbers.
     consts, carried, _ = parameters["ft_in"].update(range(num_inputs)).unpack()
     return len(list(consts)), len(list(carried))
+
+
+# What JAX calls them depends on its version.
+WRAPPERS = {
+    "jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "remat2", "custom_jvp_call",
+    "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call_jaxpr",
+}  # fmt: skip
+
+
+def wrapped(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
+    """What an operation only wraps, and its constants; `None` if it is one of its own."""
+    if equation.primitive.name not in WRAPPERS:
+        return None
+    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        inner = equation.params.get(name)
+        if inner is not None:
+            closed = hasattr(inner, "consts")
+            return (inner.jaxpr, inner.consts) if closed else (inner, ())
+    return None
+
+
+def unwrapped(closed: Any) -> Any:
+    """The same traced function, in which no operation only wraps others."""
+
+    def operate(equation: JaxprEqn, inputs: list[Any]) -> Sequence[Any]:
+        inner = wrapped(equation)
+        if inner is None:
+            return bind(equation, inputs)
+        return run_operations(*inner, inputs, operate)
+
+    def run(*arguments: Any) -> list[Any]:
+        return run_operations(closed.jaxpr, closed.consts, arguments, operate)
+
+    return jax.make_jaxpr(run)(*closed.in_avals)

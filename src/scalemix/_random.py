@@ -146,7 +146,8 @@ def stack_keys(keys: Sequence[PRNGKeyArray]) -> PRNGKeyArray:
 
 
 # For keys of other kinds. Each of these is one program: step by step, to split, transpose and take
-# keys apart would be several.
+# keys apart would be several. Keys are taken one by one, since of several at once XLA's own
+# generator ("rbg") draws by the first of them.
 
 
 @functools.partial(jax.jit, static_argnums=1)
@@ -156,12 +157,13 @@ def _split_apart(key: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
 
 @functools.partial(jax.jit, static_argnums=1)
 def _split_each(keys: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
-    return tuple(jax.vmap(lambda key: jax.random.split(key, num), out_axes=1)(keys))
+    children = jax.lax.map(lambda key: jax.random.split(key, num), keys)
+    return tuple(children[:, i] for i in range(num))
 
 
 @jax.jit
 def _noise_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
-    return jax.vmap(noise_key)(keys)
+    return jax.lax.map(noise_key, keys)
 
 
 def check_keys(keys: Any, num: int) -> PRNGKeyArray:

@@ -85,6 +85,19 @@ def test_a_column_that_varies_by_rounding_keeps_its_unit():
     np.testing.assert_array_equal(draw_in(np.array([[1.0]]), ends), [[1.0]])
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_what_is_infinite_stays_so_without_a_word(dtype):
+    """Cells, and ends that the type does not hold."""
+    ends = np.array([[0.0, -1e300, 0.0], [1.0, 1e300, 1e300]])
+    scaling = Scaling(np.zeros(3), np.ones(3), 0.0, 1.0, ends, draws_in=True)
+    cells = np.array([np.inf, -np.inf, np.nan, -11.0, 0.5], dtype)
+    with np.errstate(all="raise"):
+        drawn = scaling.drawn_in(np.stack([cells] * 3, axis=1))
+    assert drawn.dtype == dtype
+    np.testing.assert_allclose(drawn[:, 0], [np.inf, -np.inf, np.nan, 1 / 11 - 2, 0.5], rtol=2e-3)
+    np.testing.assert_array_equal(drawn[:, 1:], np.stack([cells] * 2, axis=1))
+
+
 def test_rows_are_drawn_in_some_at_a_time_and_copied_only_where_they_have_to_be(monkeypatch):
     monkeypatch.setattr("scalemix.data.scaling.AT_A_TIME", 6)
     rng = np.random.default_rng(0)

@@ -27,6 +27,15 @@ def test_many_fits_of_unequal_length_by_all_rows_equal_fits_in_turn():
         close(one, sx.fit(model, x, y, method, key=key))
 
 
+@pytest.mark.parametrize("generator", ["rbg", "unsafe_rbg"])
+def test_many_fits_are_fits_in_turn_with_keys_of_another_generator(generator):
+    """Several of these keys at once draw by the first of them, unless they are taken one by one."""
+    keys = jax.random.split(jax.random.key(0, impl=generator), 2)
+    together = sx.fit_many([build()] * 2, [X] * 2, [Y] * 2, METHOD, keys=keys)
+    for key, one in zip(keys, together, strict=True):
+        close(one, sx.fit(build(), X, Y, METHOD, key=key))
+
+
 def test_many_fits_stop_as_they_would_alone():
     method = sx.NoiseTraining(
         steps=2000, chunk_steps=10, num_draws=2, validation_fraction=0.3, patience=2,

@@ -211,6 +211,24 @@ def test_several_sets_at_once_are_the_same_fits(stacked):
     )
 
 
+def test_sets_of_several_sizes_hold_out_as_many_parts_as_each_has():
+    """A quarter of 43 rows can be held out three times, and one of 60 rows four times."""
+    sets = [data(num=43), data(1, num=60)]
+    options = [
+        Candidate(model, dataclasses.replace(METHOD, steps=40, batch_size=16))
+        for model, _ in candidates()
+    ]
+    keys = jax.random.split(KEY, 2)
+    settings = {"num_members": 2, "num_trial_members": 4, "progress": False}
+    both = sx.fit_stacked_many(
+        [options] * 2, [x for x, _ in sets], [y for _, y in sets], keys=keys, **settings
+    )
+    for key, (x, y), one in zip(keys, sets, both, strict=True):
+        alone = sx.fit_stacked(options, x, y, key=key, **settings)
+        np.testing.assert_allclose(one.scores, alone.scores, rtol=1e-4)
+        np.testing.assert_allclose(one.weights, alone.weights, rtol=1e-3, atol=1e-4)
+
+
 def test_too_few_rows_to_hold_out_leave_all_candidates_equal():
     x, y = data(num=12)
     stacked = sx.fit_stacked(candidates(), x, y, key=KEY, num_members=4, progress=False)

@@ -70,6 +70,41 @@ def test_weights_count_rows():
     np.testing.assert_array_equal(with_unknown_levels(x, LAYOUT, 2 * np.ones(440), KEY), x)
 
 
+@settings(derandomize=True, max_examples=100)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 30), st.sampled_from([0.25, 0.5, 1.0, 3.0, 1000.0])),
+        min_size=1,
+        max_size=200,
+    ),
+    st.integers(0, 5),
+)
+def test_weight_counts_and_not_rows(rows, seed):
+    levels, weight = (np.array(part) for part in zip(*rows, strict=True))
+    changed = with_unknown_levels(table(levels), LAYOUT, weight, jax.random.key(seed))[:, 1]
+    gone = changed == 49
+    totals, lost = np.bincount(levels, weight), np.bincount(levels, weight * gone)
+    assert (lost <= totals / 2).all()
+    assert lost.sum() <= min(totals[totals <= 1].sum(), MOST_SHARE * weight.sum())
+
+
+def test_heavy_rows_leave_room_for_no_others():
+    """40 rows are alone, and 400 rows of weight 4 share a level: ten of these are as much."""
+    x, weight = table([*range(40), *[41] * 400]), np.array([1.0] * 40 + [4.0] * 400)
+    changed = with_unknown_levels(x, LAYOUT, weight, KEY)
+    assert (changed[:, 1] == 49).sum() == 10
+
+
+def test_rows_of_weight_one_are_drawn_as_ever():
+    """A fit with the same key stays the same from version to version."""
+    x = table([*range(20), *np.repeat(np.arange(20, 40), 6)])
+    for weight in (None, np.ones(140)):
+        changed = with_unknown_levels(x, LAYOUT, weight, KEY)[:, 1]
+        np.testing.assert_array_equal(
+            np.flatnonzero(changed == 49), [37, 44, 57, 74, 114, 118, 123]
+        )
+
+
 def test_levels_that_repeat_stay():
     x = table([0, 1, 2] * 40)
     np.testing.assert_array_equal(with_unknown_levels(x, LAYOUT, None, KEY), x)

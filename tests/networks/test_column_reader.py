@@ -1,5 +1,7 @@
 """Levels that are looked up are what inputs of zeros and ones for each of them are."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,8 @@ import pytest
 
 import scalemix as sx
 from scalemix.analysis.effects import effect
-from scalemix.data.checks import check_inputs
+from scalemix.data.checks import check_inputs, inputs_as_seen
+from scalemix.data.preparation import prepare
 from scalemix.inference.training.scales import best_variances, kl_divergence
 from scalemix.networks import MLP, ColumnReader, LevelTable, ResNet, find_sites
 from scalemix.networks.gaussians import find_uses
@@ -124,6 +127,29 @@ def test_half_precision_cannot_tell_positions_apart():
         sx.fit(model, X, np.zeros(12, np.int32), sx.VariationalEM(steps=2), key=KEY)
 
 
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_a_table_alone_refuses_half_precision_as_well(dtype):
+    table = LevelTable(5000, 2, key=KEY)
+    with pytest.raises(ValueError, match=rf"one of 5000 levels, and real numbers in {dtype.dtype}"):
+        table(dtype(3.0))
+    network = sx.networks.compute_in(sx.networks.with_call(table, _first), dtype)
+    with pytest.raises(ValueError, match="do not tell positions apart"):
+        network(jnp.zeros(2))
+    # The positions of whole numbers stay whole.
+    np.testing.assert_array_equal(network(jnp.array([4999, 0])), table.weight[4999].astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2", "i4", "f4"])
+def test_a_table_alone_takes_positions_of_any_exact_type(dtype):
+    table = LevelTable(5000, 2, key=KEY)
+    most = min(4999, np.iinfo(dtype).max if dtype != "f4" else 4999)
+    np.testing.assert_array_equal(table(jnp.asarray(most, dtype)), table.weight[most])
+
+
+def _first(table, x):
+    return table(x[0])
+
+
 def test_positions_are_neither_shifted_nor_scaled(optimised):
     looking, _ = models()
     y = (X[:, 2] > 1).astype(np.int32)
@@ -186,11 +212,35 @@ def test_bad_sizes_are_refused():
         ColumnReader((0, 2), (0, 1), (0, 5), 2, key=KEY)
     with pytest.raises(ValueError, match="levels must be whole numbers from 0"):
         ColumnReader((0, 1), (0, 1), (0, -5), 2, key=KEY)
+    with pytest.raises(ValueError, match=r"from 0, got 2\.5 for input 1\. Give the number of lev"):
+        ColumnReader((0, 1), (0, 1), (3, 2.5), 2, key=KEY)
+    with pytest.raises(ValueError, match=r"parts must hold the numbers.*got \(0, 0\.5\)"):
+        ColumnReader((0, 1), (0, 0.5), (3, 0), 2, key=KEY)
+    for num in (0, -1, 2.5, True, None):
+        with pytest.raises(ValueError, match=f"num_levels must be a whole number.*got {num}"):
+            LevelTable(num, 3, key=KEY)
+        with pytest.raises(ValueError, match=f"out_features must be a whole number.*got {num}"):
+            LevelTable(3, num, key=KEY)
+        with pytest.raises(ValueError, match=f"out_features must be a whole number.*got {num}"):
+            ColumnReader((0,), (0,), (0,), num, key=KEY)
     with pytest.raises(ValueError, match="number of outputs"):
         MLP((COLUMNS, PARTS, LEVELS), "scalar", depth=0, key=KEY)
     with pytest.raises(ValueError, match=r"reads 5 inputs, got \(3,\)"):
         both()[0](jnp.zeros(3))
     assert LevelTable(4, 2, key=KEY).weight.shape == (4, 2)
+
+
+@pytest.mark.parametrize("levels", [(0, 0, 5), (5, 0, 0), (0, 4, 5)])
+def test_a_position_shares_its_scale_with_no_other_input(levels):
+    place = levels.index(5)
+    columns = (0, 1, 0)
+    told = rf"Input {place} is the position of a level, and shares {{}} 0 with input {2 - place}"
+    with pytest.raises(ValueError, match=told.format("column")):
+        ColumnReader(columns, (0, 1, 2), levels, 2, key=KEY)
+    with pytest.raises(ValueError, match=told.format("part")):
+        ColumnReader((0, 1, 2), columns, levels, 2, key=KEY)
+    # Numbers may.
+    ColumnReader((0, 1, 0), (0, 1, 0), (0, 7, 0), 2, key=KEY)
 
 
 class Twice(eqx.Module):
@@ -228,6 +278,47 @@ def test_positions_of_any_type_are_held_against_their_table(dtype):
         check_inputs(x, model)
     x[1, 2] = 3
     np.testing.assert_array_equal(check_inputs(x, model), x)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_position_that_single_precision_does_not_hold_is_refused(several):
+    """Cast, it would be another one."""
+    num = 2**24 + 4
+
+    # A table of this size would fill memory.
+    reader = SimpleNamespace(
+        dtype=np.dtype(np.float32),
+        example={"a": jax.ShapeDtypeStruct((2,), np.float32)},
+        refusal=lambda example: None,
+        lookups=lambda example: [("table", num, [np.array([1])])],
+    )
+
+    def x_with(position):
+        x = np.array([[0.5, 7.0], [0.1, position]])
+        return {"a": x} if several else x
+
+    for position in (2**24 - 1, 2**24, 2**24 + 2):
+        check_inputs(x_with(position), reader)
+    for position, told in ((2**24 + 1, 2**24), (2**24 + 3, 2**24 + 4)):
+        with pytest.raises(
+            ValueError, match=rf"is {position}\.0 at row 1, column 1.* number {told}"
+        ):
+            check_inputs(x_with(position), reader)
+
+
+def test_positions_are_not_far_from_one_another():
+    num = 1_200_000
+    network = MLP(((0, 1), (0, 1), (0, num)), 1, 1, 1, key=KEY)
+    prior = {"layers.0.*": sx.ARD(sx.HalfCauchy(1.0), by="column"), "layers.1": REST}
+    model = sx.Model(network, prior, sx.likelihoods.Gaussian())
+    x = np.stack([RNG.normal(size=20), RNG.integers(num, size=20)], axis=1)
+    x[3, 1] = num - 1
+    data, scaling = prepare(model, x, x[:, 0], None, True)
+    np.testing.assert_array_equal(data.x[:, 1], x[:, 1])
+    far = x.copy()
+    far[5, 0] = 1e9
+    with pytest.raises(ValueError, match="at row 5, column 0, where the training data"):
+        inputs_as_seen(far, model, scaling)
 
 
 def test_a_position_between_two_is_said_to_be_none():

@@ -5,10 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.ad_checkpoint import checkpoint_name
 
 import scalemix as sx
 from scalemix.data.checks import check_inputs
+from scalemix.networks import LevelTable
 from scalemix.networks.lookups import find_lookups
+from scalemix.networks.readers import rows_read
 from scalemix.networks.sites import find_sites
 
 SIZES = {"words": 5, "kind": 7, "shifted": 9, "filled": 11, "nearest": 13, "steps": 3}
@@ -112,3 +115,62 @@ def test_a_sequence_of_another_length_is_refused_for_its_length():
         check_inputs(np.zeros((6, 3), np.int32), model)
     with pytest.raises(ValueError, match="It says: Indexer must have integer"):
         check_inputs(np.zeros((6, 4)), model)
+
+
+@jax.custom_jvp
+def _with_a_rule(x):
+    return x[0]
+
+
+_with_a_rule.defjvp(lambda given, along: (given[0][0], along[0][0]))
+
+WAYS = {
+    "split": lambda x: jnp.split(x, [1])[0][0],
+    "unstack": lambda x: jnp.unstack(x)[0],
+    "reversed": lambda x: x[::-1][2],
+    "flip": lambda x: jnp.flip(x)[2],
+    "roll": lambda x: jnp.roll(x, 1)[1],
+    "stop_gradient": lambda x: jax.lax.stop_gradient(x[0]),
+    "tile": lambda x: jnp.tile(x, 2)[3],
+    "repeat": lambda x: jnp.repeat(x, 2)[1],
+    "stack": lambda x: jnp.stack([x[1], x[0]])[1],
+    "pad": lambda x: jnp.pad(x, 1)[1],
+    "set": lambda x: x.at[2].set(x[0])[2],
+    "update": lambda x: jax.lax.dynamic_update_slice(x, x[:1], (1,))[1],
+    "diagonal": lambda x: jnp.diag(x)[0, 0],
+    "take": lambda x: jnp.take(x, 0),
+    "where": lambda x: jnp.where(jnp.arange(3) < 1, x, 0)[0],
+    "barrier": lambda x: jax.lax.optimization_barrier(x)[0],
+    "name": lambda x: checkpoint_name(x, "positions")[0],
+    "device": lambda x: jax.device_put(x, jax.devices()[0])[0],
+    "jit": lambda x: jax.jit(lambda x: x[0])(x),
+    "checkpoint": lambda x: jax.checkpoint(lambda x: x[::-1])(x)[2],
+    "custom_jvp": _with_a_rule,
+}
+
+
+def places_looked_up(take, dtype):
+    tables = (LevelTable(4, 2, key=jax.random.key(0)),)
+    network = sx.networks.with_call(tables, lambda tables, x: tables[0](take(x)))
+    found = find_lookups(network, find_sites(network), jax.ShapeDtypeStruct((3,), dtype))
+    return [places for each in found for places in each.places[0].tolist()]
+
+
+@pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])
+@pytest.mark.parametrize("way", WAYS)
+def test_what_only_moves_numbers_hides_no_lookup(way, dtype):
+    assert places_looked_up(WAYS[way], dtype) == [0]
+
+
+@pytest.mark.parametrize("rounding", [jnp.round, jnp.rint, jnp.floor, jnp.ceil])
+def test_rounding_first_hides_no_lookup(rounding):
+    assert places_looked_up(lambda x: rounding(x[0]), jnp.float32) == [0]
+    # What is computed is no number of the input.
+    assert places_looked_up(lambda x: rounding(x[0] / 2), jnp.float32) == []
+
+
+def test_a_dense_layer_that_reads_rounded_numbers_does_not_read_the_input_as_it_is():
+    layers = (eqx.nn.Linear(3, 2, key=jax.random.key(0)),)
+    network = sx.networks.with_call(layers, lambda layers, x: layers[0](jnp.round(x)))
+    example = jax.ShapeDtypeStruct((3,), jnp.float32)
+    assert rows_read(network, find_sites(network), example) == {}

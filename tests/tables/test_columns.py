@@ -10,6 +10,8 @@ import pytest
 from scalemix.data.scaling import Scaling, find_scaling
 from scalemix.tables import Columns, InputError, Table, learn_columns
 from scalemix.tables.cells import text
+from scalemix.tables.columns import InputColumns
+from scalemix.tables.inputs import Categorical
 
 
 def table(**columns) -> Table:
@@ -72,6 +74,16 @@ def test_a_cell_far_beyond_all_others_is_named():
     far = table(**TRAIN.columns | {"size": ["1", "2", "3", "-1e20"]})
     with pytest.raises(InputError, match=r"line 5, column 'size': '-1e20' is more than 1e\+06 sta"):
         columns.refuse_far(far, columns.encode(far).x, scaling_of(x))
+
+
+def test_the_last_of_a_million_words_is_not_far():
+    num = 1_000_002
+    words = Categorical("word", tuple(map(str, range(num))), unseen=True, looked_up=True)
+    columns = InputColumns((words,), {})
+    rows = table(word=["7", str(num - 1)])
+    x = columns.encode(rows).x
+    np.testing.assert_array_equal(x[:, 0], [7, num - 1])
+    columns.refuse_far(rows, x, scaling_of(x).leaving_levels({0: num + 1}))
 
 
 def test_columns_of_earlier_files_centre_themselves():

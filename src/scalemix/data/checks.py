@@ -67,9 +67,11 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
         return array
 
     # A list is an array in the making.
-    x = jax.tree_util.tree_map_with_path(as_array, x, is_leaf=lambda part: not are_several(part))
+    given = jax.tree_util.tree_map_with_path(
+        as_array, x, is_leaf=lambda part: not are_several(part)
+    )
     lengths = {
-        path_in_words(path): len(part) for path, part in jax.tree_util.tree_leaves_with_path(x)
+        path_in_words(path): len(part) for path, part in jax.tree_util.tree_leaves_with_path(given)
     }
     if len(set(lengths.values())) != 1:
         told = ", ".join(f"{name} has {length}" for name, length in lengths.items())
@@ -83,14 +85,14 @@ def _check_several(x: Any, reader: Reader) -> Inputs:
         check_finite(name, part)
         return _cast_unscaled(part, reader.dtype, name)
 
-    x = jax.tree_util.tree_map_with_path(seen, x, _whole_parts(x, reader))
+    x = jax.tree_util.tree_map_with_path(seen, given, _whole_parts(given, reader))
     if (problem := reader.refusal(row_like(x))) is not None:
         shapes = ", ".join(
             f"{path_in_words(path)}: {part.shape[1:]}"
             for path, part in jax.tree_util.tree_leaves_with_path(x)
         )
         raise ValueError(f"The network does not take an example of the shapes {shapes}. {problem}")
-    _check_lookups(x, reader, row_like(x))
+    _check_lookups(given, reader, row_like(x))
     return x
 
 
@@ -118,24 +120,35 @@ def _check_lookups(x: Inputs, reader: Reader, example: Any) -> None:
     `example` is a row of `x` as the network sees it.
     """
     parts = jax.tree_util.tree_leaves_with_path(x)
+    kinds = [like.dtype for like in jax.tree.leaves(example)]
     for site, num_tokens, places in reader.lookups(example):
-        for (path, part), looked_up in zip(parts, places, strict=True):
-            beyond = np.zeros((len(part), math.prod(part.shape[1:])), bool)
-            tokens = part.reshape(beyond.shape)[:, looked_up]
-            is_token = (tokens >= 0) & (tokens < num_tokens) & (tokens == np.floor(tokens))
-            beyond[:, looked_up] = ~is_token
-            if beyond.any():
-                beyond = beyond.reshape(part.shape)
-                token = part[beyond][0]
+        for (path, part), kind, looked_up in zip(parts, kinds, places, strict=True):
+            wrong = np.zeros((len(part), math.prod(part.shape[1:])), bool)
+            tokens = part.reshape(wrong.shape)[:, looked_up]
+            is_whole = tokens == np.floor(tokens)
+            is_token = (tokens >= 0) & (tokens < num_tokens) & is_whole
+            with np.errstate(over="ignore"):
+                # Cast, any other one would be another token.
+                is_held = tokens.astype(kind).astype(np.float64) == tokens
+            wrong[:, looked_up] = ~(is_token & is_held)
+            if not wrong.any():
+                continue
+            wrong = wrong.reshape(part.shape)
+            token = part[wrong][0]
+            if token != np.floor(token):
+                remedy = "Only whole numbers are tokens."
+            elif 0 <= token < num_tokens:
                 remedy = (
-                    "Give it more of them, or one for all that are not known."
-                    if token == np.floor(token)
-                    else "Only whole numbers are tokens."
+                    f"In {kind}, which the network computes in, this is the number "
+                    f"{token.astype(kind):.0f}. Split the table in several, or let the network "
+                    f"compute in float64."
                 )
-                raise ValueError(
-                    f"{path_in_words(path)} is {token} at {first_place(beyond)}, and is looked up "
-                    f"in {site!r}, which has the tokens 0 to {num_tokens - 1}. {remedy}"
-                )
+            else:
+                remedy = "Give it more of them, or one for all that are not known."
+            raise ValueError(
+                f"{path_in_words(path)} is {token} at {first_place(wrong)}, and is looked up "
+                f"in {site!r}, which has the tokens 0 to {num_tokens - 1}. {remedy}"
+            )
 
 
 def inputs_as_seen(
@@ -150,7 +163,10 @@ def inputs_as_seen(
     if not scaling.x_mean.size:
         return _cast_unscaled(x, reader.dtype)
     seen = scaling.inputs(x, reader.dtype)
-    far = farthest_cell(seen)
+    looked_up = [
+        place for *_, places in reader.lookups(row_like(x, reader.dtype)) for place in places[0]
+    ]
+    far = farthest_cell(seen, looked_up)
     if far is not None:
         row, column = far
         number = row if rows is None else rows[row]

@@ -140,9 +140,13 @@ def draw_in(seen: Any, ends: Any) -> Any:
     """
     numpy = seen.__array_namespace__()
     width = _widths(ends)
-    inside = numpy.clip(seen, ends[:1], ends[1:])
-    beyond = (seen - inside) / width
-    far = numpy.isfinite(seen) & (numpy.abs(beyond) > 1)
+    # What is infinite or no number stays, and plain numbers in its place do no harm below.
+    known = numpy.isfinite(seen) & numpy.isfinite(width)
+    cells, low, high = (numpy.where(known, part, 0) for part in (seen, ends[:1], ends[1:]))
+    width = numpy.where(known, width, 1)
+    inside = numpy.clip(cells, low, high)
+    beyond = (cells - inside) / width
+    far = numpy.abs(beyond) > 1
     drawn = numpy.sign(beyond) * (2 - 1 / numpy.where(far, numpy.abs(beyond), 1))
     return numpy.where(far, inside + drawn * width, seen)
 
@@ -154,11 +158,18 @@ def _widths(ends: Any) -> Any:
     return numpy.where(width > LEAST_WIDTH, width, numpy.ones_like(width))
 
 
-def farthest_cell(seen: np.ndarray) -> tuple[int, int] | None:
-    """The first cell of scaled inputs that lies too far out to predict from, if there is one."""
+def farthest_cell(seen: np.ndarray, positions: Any = ()) -> tuple[int, int] | None:
+    """The first cell of scaled inputs that lies too far out to predict from, if there is one.
+
+    `positions` are the columns that are looked up, of which none is far from another.
+    """
     if within(seen, FARTHEST):
         return None
-    row, column = np.argwhere(~(np.abs(seen) <= FARTHEST))[0]
+    far = ~(np.abs(seen) <= FARTHEST)
+    far[:, np.asarray(positions, int)] = False
+    if not far.any():
+        return None
+    row, column = np.argwhere(far)[0]
     return int(row), int(column)
 
 

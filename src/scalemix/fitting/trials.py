@@ -50,15 +50,16 @@ def try_out(
     Each member of a candidate holds out another part of the rows, as long as there are any left;
     then the next ones share the parts. Rows tell candidates apart better than members do.
     """
-    num_parts = count_parts([len(one.y) for one in data], fraction, num_trial_members)
+    num_parts = [count_parts(len(one.y), fraction, num_trial_members) for one in data]
     parts = [
         pair
-        for one, key in zip(data, split_keys, strict=True)
-        for pair in itertools.islice(hold_out_in_turn(one, fraction, key), num_parts)
+        for one, key, num in zip(data, split_keys, num_parts, strict=True)
+        for pair in itertools.islice(hold_out_in_turn(one, fraction, key), num)
     ]
+    first_parts = np.cumsum([0, *num_parts]).tolist()
     train, held_out = zip(*parts, strict=True)
     jobs = [
-        job._replace(which=i * num_parts + member % num_parts)
+        job._replace(which=first_parts[i] + member % num_parts[i])
         for i, options in enumerate(candidates)
         for c, (model, method) in enumerate(options)
         for member, job in enumerate(
@@ -79,24 +80,24 @@ def try_out(
     results, first = [], 0
     for i, options in enumerate(candidates):
         mine = slice(first, first + len(options) * num_trial_members)
-        own_parts = held_out[i * num_parts : (i + 1) * num_parts]
+        own_parts = held_out[first_parts[i] : first_parts[i + 1]]
         results.append(_joined(log_prob[mine], cdf[mine], num_trial_members, own_parts))
         first = mine.stop
     return results
 
 
-def count_parts(num_rows: Sequence[int], fraction: float, num_trial_members: int) -> int:
-    """How many parts of each data set are held out in turn.
-
-    The number is the same for all data sets, so that the place of every result follows from it.
-    """
-    return min(num_trial_members, *(num // (num - num_left(num, fraction)) for num in num_rows))
+def count_parts(num_rows: int, fraction: float, num_trial_members: int) -> int:
+    """How many parts of a data set are held out in turn."""
+    return min(num_trial_members, num_rows // (num_rows - num_left(num_rows, fraction)))
 
 
 def trial_lengths(num_rows: Sequence[int], fraction: float, num_trial_members: int) -> list[int]:
     """How many rows there are in each data set that trials are fitted to."""
-    num_parts = count_parts(num_rows, fraction, num_trial_members)
-    return [num_left(num, fraction) for num in num_rows for _ in range(num_parts)]
+    return [
+        num_left(num, fraction)
+        for num in num_rows
+        for _ in range(count_parts(num, fraction, num_trial_members))
+    ]
 
 
 def _joined(

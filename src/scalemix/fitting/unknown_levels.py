@@ -10,7 +10,7 @@ from scalemix.data.input_layout import InputLayout
 
 # More rows would teach little more of the unknown level, and each teaches nothing of its own.
 MOST_SHARE = 0.05
-# How much of its rows a level gives at the most: little, and more only where that is not enough.
+# What share of its rows a level gives at the most: little, and more only where that is not enough.
 SPARE = 0.2, 0.5
 
 
@@ -27,8 +27,8 @@ def with_unknown_levels(
     such spreads cancel, and predictions would be too sure. The same would happen to a level that
     lost all its rows, so that each level keeps half of them or more. All levels with rows to spare
     are equally likely to give one away, however many they have. Where every level repeats, nothing
-    changes. A row counts as often as its weight says: two rows of weight one half are as good as
-    one row, whose level is in no other.
+    changes. Rows are counted by their weights throughout: two rows of weight one half are as good
+    as one row, whose level is in no other, and no level loses more than half of its weight.
     """
     x = np.array(x)
     rng = generator_of(key)
@@ -38,25 +38,33 @@ def with_unknown_levels(
         # The last position is that of what was not seen.
         unknown = layout.levels[place] - 1
         known = rng.permutation(counted[x[counted, place] != unknown])
-        _, which, times = np.unique(x[known, place], return_inverse=True, return_counts=True)
+        _, which = np.unique(x[known, place], return_inverse=True)
+        own = weight[known]
+        totals = np.bincount(which, own)
         # A row of weight two is two rows, which have their level in common.
-        alone = np.bincount(which, weight[known], len(times)) <= 1
-        num = min(np.count_nonzero(alone), int(MOST_SHARE * len(known)))
-        places = _places_in_levels(which, times)
-        little, much = (np.floor(share * times) for share in SPARE)
-        to_spare = little if little.sum() >= num else much
-        spare = np.flatnonzero(places < to_spare[which])
-        num = min(num, len(spare))
-        if num:
-            chances = 1 / to_spare[which[spare]]
-            drawn = rng.choice(spare, num, replace=False, p=chances / chances.sum())
-            x[known[drawn], place] = unknown
+        wanted = min(totals[totals <= 1].sum(), MOST_SHARE * own.sum())
+        lightest = own.min(initial=np.inf)
+        so_far = _totals_so_far(which, own)
+        little, much = (
+            np.flatnonzero((so_far <= share * totals[which]) & (own <= wanted)) for share in SPARE
+        )
+        # Little is enough where no further row would have room.
+        spare = little if own[little].sum() > wanted - lightest else much
+        most = min(int(wanted / lightest), len(spare))
+        if most:
+            chances = 1 / np.bincount(which[spare])[which[spare]]
+            drawn = rng.choice(spare, most, replace=False, p=chances / chances.sum())
+            fitting = np.cumsum(own[drawn]) <= wanted
+            x[known[drawn[fitting]], place] = unknown
     return x
 
 
-def _places_in_levels(which: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """For each row, how many rows before it have the same level."""
+def _totals_so_far(which: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """For each row, the weight of it and of all rows before it that have the same level."""
     order = np.argsort(which, kind="stable")
-    places = np.empty(len(which), int)
-    places[order] = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
-    return places
+    sums = np.cumsum(weight[order])
+    starts = np.flatnonzero(np.diff(which[order], prepend=-1))
+    before = np.concatenate([[0.0], sums])[starts]
+    so_far = np.empty(len(which))
+    so_far[order] = sums - np.repeat(before, np.diff(np.append(starts, len(which))))
+    return so_far

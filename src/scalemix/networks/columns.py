@@ -9,6 +9,7 @@ from typing import Any, Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, PRNGKeyArray
 
 from scalemix.networks.rules import LayerRule, register
@@ -112,12 +113,21 @@ class LevelTable(eqx.nn.Embedding):
     """
 
     def __init__(self, num_levels: int, out_features: int, *, key: PRNGKeyArray):
+        _check_count("num_levels", num_levels, "levels of the column")
+        _check_count("out_features", out_features, "outputs of the layer")
         # As the weights of a dense layer with an input for each level start.
         most = 1 / math.sqrt(num_levels)
         weight = jax.random.uniform(key, (num_levels, out_features), minval=-most, maxval=most)
         super().__init__(weight=weight)
 
     def __call__(self, x: ArrayLike, *, key: PRNGKeyArray | None = None) -> Array:
+        dtype = jnp.result_type(x)
+        if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize < 4:
+            raise ValueError(
+                f"x is the position of one of {self.num_embeddings} levels, and real numbers in "
+                f"{dtype} do not tell positions apart. Let the network compute in float32, or "
+                f"give it positions as whole numbers."
+            )
         level = jax.lax.convert_element_type(x, jnp.int32)
         return jax.lax.dynamic_index_in_dim(
             self.weight, level, keepdims=False, allow_negative_indices=False
@@ -133,7 +143,7 @@ class ColumnReader(eqx.Module):
     Parameters
     ----------
     columns, parts : sequence of int
-        As in `ColumnLinear`, for all inputs.
+        As in `ColumnLinear`, for all inputs. A position has a column and a part to itself.
     levels : sequence of int
         For each input how many levels it may be the position of, or 0 if it is a number.
     out_features : int
@@ -166,13 +176,22 @@ class ColumnReader(eqx.Module):
     ):
         if isinstance(out_features, str):
             raise ValueError("Levels are looked up by layers with a number of outputs: give 1.")
+        _check_count("out_features", out_features, "outputs of the layer")
         columns, parts = (
             _numbered(name, of, len(levels))
             for name, of in (("columns", columns), ("parts", parts))
         )
+        wrong = [place for place, num in enumerate(levels) if not _is_whole(num) or num < 0]
+        if wrong:
+            raise ValueError(
+                f"levels must be whole numbers from 0, got {levels[wrong[0]]!r} for input "
+                f"{wrong[0]}. Give the number of levels that it is the position of, or 0 if it is "
+                f"a number."
+            )
         self.levels = tuple(int(num) for num in levels)
-        if min(self.levels) < 0:
-            raise ValueError(f"levels must be whole numbers from 0, got {str(self.levels)[:80]}.")
+        for name, of in (("column", columns), ("part", parts)):
+            for place in self.table_places:
+                _refuse_shared(name, of, place)
         dense_key, *keys = jax.random.split(key, 1 + len(self.table_places))
         places = self.dense_places
         self.dense = None
@@ -212,11 +231,6 @@ class ColumnReader(eqx.Module):
     def __call__(self, x: Array, *, key: PRNGKeyArray | None = None) -> Array:
         if x.shape != (len(self.levels),):
             raise ValueError(f"The layer reads {len(self.levels)} inputs, got {x.shape}.")
-        if self.tables and x.dtype.itemsize < 4:
-            raise ValueError(
-                f"Input {self.table_places[0]} is the position of a level, and numbers in "
-                f"{x.dtype} do not tell positions apart: let the network compute in float32."
-            )
         output = self.bias
         if self.dense is not None:
             output = output + self.dense(_taken(x, self.dense_places))
@@ -241,8 +255,31 @@ def renumbered(numbers: Sequence[int]) -> tuple[int, ...]:
     return tuple(place[number] for number in numbers)
 
 
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def _check_count(name: str, number: Any, of: str) -> None:
+    if not _is_whole(number) or number < 1:
+        raise ValueError(
+            f"{name} must be a whole number from 1, got {number!r}. Give the number of {of}."
+        )
+
+
+def _refuse_shared(name: str, of: tuple[int, ...], place: int) -> None:
+    """Raise `ValueError` if a position is not all that there is of its column, or of its part."""
+    others = [other for other, number in enumerate(of) if number == of[place] and other != place]
+    if others:
+        raise ValueError(
+            f"Input {place} is the position of a level, and shares {name} {of[place]} with input "
+            f"{others[0]}. Weights that are looked up have scales of their own: give it a {name} "
+            f"number that no other input has."
+        )
+
+
 def _numbered(name: str, given: Sequence[int], num: int) -> tuple[int, ...]:
-    numbers = tuple(int(number) for number in given)
+    whole = all(map(_is_whole, given))
+    numbers = tuple(int(number) for number in given) if whole else ()
     if (
         not num
         or len(numbers) != num
@@ -250,7 +287,7 @@ def _numbered(name: str, given: Sequence[int], num: int) -> tuple[int, ...]:
     ):
         raise ValueError(
             f"{name} must hold the numbers 0, 1, ... of {name}, each at one or more of "
-            f"{num} inputs; got {str(numbers)[:80]}."
+            f"{num} inputs; got {str(tuple(given))[:80]}."
         )
     return numbers
 

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from scalemix._types import PyTree
 from scalemix.networks.deferred import Lookup, Probe
-from scalemix.networks.origins import Origins
+from scalemix.networks.origins import PASSES, ROUNDS, Origins
 from scalemix.networks.placing import run_with_weights
 from scalemix.networks.sites import Site
 
@@ -57,7 +57,7 @@ def find_lookups(network: PyTree, sites: tuple[Site, ...], example: PyTree) -> l
     except Exception:
         # Whatever a network of someone else's raises at a type that it does not take.
         return []
-    lookups, origins = [], Origins(closed, example)
+    lookups, origins = [], Origins(closed, example, PASSES | ROUNDS)
     for number, site in enumerate(met):
         tokens = origins.of(number)
         if tokens is None:

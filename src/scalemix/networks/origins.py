@@ -10,30 +10,40 @@ import numpy as np
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 from jax.interpreters import partial_eval
 
-from scalemix._jaxprs import bind, run_operations
+from scalemix._jaxprs import bind, run_operations, unwrapped
 from scalemix._types import PyTree
 
 # Each number of the input is replaced by one that stands for its place. These are larger than any
 # number that a network may hold, so they begin at the first of the three. Single precision tells
 # them apart up to the second; where all inputs are whole numbers, they go up to the third.
 SMALLEST, LARGEST_REAL, LARGEST = 2**20, 2**24, 2**28
-# Operations on real numbers that only put them elsewhere.
+# Operations on real numbers that only put them elsewhere, or that are for derivatives and devices.
+# Sorting is none: where a number goes depends on the others.
 PASSES = frozenset(
     {
-        "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "dynamic_slice",
-        "gather", "reshape", "select_n", "slice", "squeeze", "transpose",
+        "broadcast_in_dim", "concatenate", "convert_element_type", "copy", "device_put",
+        "dynamic_slice", "dynamic_update_slice", "gather", "layout_constraint", "name",
+        "optimization_barrier", "pad", "pvary", "reshape", "reshard", "rev", "scatter", "select_n",
+        "sharding_constraint", "slice", "split", "squeeze", "stack", "stop_gradient", "tile",
+        "transpose", "unstack",
     }
 )  # fmt: skip
+# Operations that leave whole numbers as they are.
+ROUNDS = frozenset({"ceil", "floor", "round"})
+# What makes an array of one number.
+FILLS = ("broadcast_in_dim", "convert_element_type")
 
 
 class Origins:
     """What a traced function's outputs are made of, where they are numbers of its input.
 
-    `example` are the shapes and types of the input, which is all that the function takes.
+    `example` are the shapes and types of the input, which is all that the function takes. `passes`
+    are the operations on real numbers whose outputs count as what they were given.
     """
 
-    def __init__(self, closed: Any, example: PyTree):
-        self.closed = closed
+    def __init__(self, closed: Any, example: PyTree, passes: frozenset[str] = PASSES):
+        self._passes = passes
+        self.closed = unwrapped(closed)
         self.parts: list[Any] = jax.tree.leaves(example)
         sizes = [math.prod(part.shape) for part in self.parts]
         real = any(jnp.issubdtype(part.dtype, jnp.inexact) for part in self.parts)
@@ -58,10 +68,18 @@ class Origins:
         """
         needed = [other == output for other in range(len(self.closed.jaxpr.outvars))]
         jaxpr, _ = partial_eval.dce_jaxpr(self.closed.jaxpr, needed, instantiate=True)
-        if not _moves(jaxpr):
+        if not self._moves(jaxpr):
             return None
         (values,) = run_operations(jaxpr, self.closed.consts, self._x, _Move(jaxpr))
         return [self._places.get(value) for value in np.ravel(values).tolist()]
+
+    def _moves(self, jaxpr: Jaxpr) -> bool:
+        """Whether nothing but whole numbers is computed: real ones are only put elsewhere."""
+        return all(
+            equation.primitive.name in self._passes
+            or not any(jnp.issubdtype(_type(output), jnp.inexact) for output in equation.outvars)
+            for equation in jaxpr.eqns
+        )
 
 
 def _can_be_marked(dtype: Any) -> bool:
@@ -69,15 +87,6 @@ def _can_be_marked(dtype: Any) -> bool:
     if jnp.issubdtype(dtype, jnp.integer):
         return True
     return jnp.issubdtype(dtype, jnp.floating) and jnp.finfo(dtype).nmant >= 23
-
-
-def _moves(jaxpr: Jaxpr) -> bool:
-    """Whether nothing but whole numbers is computed: real ones are only put elsewhere."""
-    return all(
-        equation.primitive.name in PASSES
-        or not any(jnp.issubdtype(_type(output), jnp.inexact) for output in equation.outvars)
-        for equation in jaxpr.eqns
-    )
 
 
 def _type(variable: Any) -> Any:
@@ -120,9 +129,9 @@ def kept_case(equation: JaxprEqn, made_by: Mapping[int, JaxprEqn]) -> int | None
     """Which input's numbers a `select_n` keeps some of, with zeros in place of the others."""
 
     def is_zero(case: Any) -> bool:
-        by = made_by.get(id(case))
-        value = by.invars[0] if by is not None and by.primitive.name == "broadcast_in_dim" else case
-        return isinstance(value, Literal) and not value.val
+        while (by := made_by.get(id(case))) is not None and by.primitive.name in FILLS:
+            case = by.invars[0]
+        return isinstance(case, Literal) and not case.val
 
     others = [i for i, case in enumerate(equation.invars) if i and not is_zero(case)]
     return others[0] if len(others) == 1 else None

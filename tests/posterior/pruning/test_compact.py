@@ -215,3 +215,42 @@ def test_members_share_the_priors_of_their_layers():
             rtol=1e-4,
             atol=1e-4,
         )
+
+
+@pytest.mark.parametrize(
+    ("numbers_off", "table_off", "inputs", "inputs_off", "told"),
+    [
+        ([0, 1, 0], False, (0, 2, 3, 4), (1,), None),
+        # A number alone between two positions, and a position.
+        ([0, 0, 1], False, (0, 1, 2, 3, 4), (3,), "Inputs 3 stay"),
+        ([0, 0, 0], True, (0, 1, 2, 3, 4), (2,), "Inputs 2 stay"),
+        ([1, 0, 1], True, (1, 2, 3, 4), (0, 2, 3), "Inputs 2, 3 stay"),
+    ],
+)
+def test_inputs_that_nothing_reads_go_or_are_said_to_stay(
+    numbers_off, table_off, inputs, inputs_off, told
+):
+    """Two numbers, a position, a number, and a position."""
+    places = tuple(range(5))
+    network = MLP((places, places, (0, 0, 4, 0, 3)), "scalar", 5, 1, key=cases.KEY)
+    prior = {"layers.0.tables.*": sx.DropConnect(sx.HalfCauchy(1.0))}
+    prior |= dict.fromkeys(("layers.0.dense", "layers.1"), sx.ARD(sx.HalfCauchy(1.0)))
+    model = sx.Model(network, prior, sx.likelihoods.Gaussian(0.3))
+    rows_off = {"layers.0.dense": numbers_off, "layers.0.tables.0": [table_off] * 4}
+    rows = np.random.default_rng(2).normal(size=(20, 5)).astype(np.float32)
+    rows[:, 2], rows[:, 4] = np.arange(20) % 4, np.arange(20) % 3
+    full = masked(model, np.random.default_rng(0), rows_off)
+    taking = compact([full], rows, drop_inputs=False)
+    assert (taking.inputs, taking.inputs_off) == (places, inputs_off)
+    assert not any("though nothing reads" in note for note in taking.notes)
+    dropping = compact([full], rows, drop_inputs=True)
+    assert (dropping.inputs, dropping.inputs_off) == (inputs, inputs_off)
+    said = [note.split(" though")[0] for note in dropping.notes if " though" in note]
+    assert said == ([told] if told else [])
+    (small,), changed = dropping.members, rows.copy()
+    changed[:, list(inputs_off)] = 0
+    np.testing.assert_allclose(
+        [small.model.network(row) for row in changed[:, list(inputs)]],
+        [full.model.network(row) for row in rows],
+        rtol=1e-5,
+    )

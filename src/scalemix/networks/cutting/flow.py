@@ -64,7 +64,7 @@ class Flows:
 
     def _enliven(self, graph: Graph, live: set[int]) -> None:
         for node in reversed(graph.nodes):
-            if not any(number in live for number in node.outputs):
+            if not any(n in live and self[n].nonzero.any() for n in node.outputs):
                 continue
             for body in node.bodies:
                 # Any step of a loop may lead to any other.

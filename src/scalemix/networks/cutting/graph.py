@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.extend.core import Jaxpr, JaxprEqn, Literal
 
-from scalemix._jaxprs import bind
+from scalemix._jaxprs import bind, wrapped
 from scalemix._types import PyTree
 from scalemix.networks.cutting.lines import line_of
 
@@ -206,25 +206,6 @@ class Trace:
         nodes: list[Node] = []
         outputs = self._inline(closed.jaxpr, closed.consts, inputs, nodes, within)
         return Graph(inputs, tuple(outputs), tuple(nodes))
-
-
-# What JAX calls them depends on its version.
-WRAPPERS = {
-    "jit", "pjit", "closed_call", "core_call", "checkpoint", "remat", "remat2", "custom_jvp_call",
-    "custom_vjp_call", "custom_vjp_call_jaxpr", "custom_jvp_call_jaxpr",
-}  # fmt: skip
-
-
-def wrapped(equation: JaxprEqn) -> tuple[Jaxpr, Sequence[Any]] | None:
-    """What an operation only wraps, and its constants; `None` if it is one of its own."""
-    if equation.primitive.name not in WRAPPERS:
-        return None
-    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
-        inner = equation.params.get(name)
-        if inner is not None:
-            closed = hasattr(inner, "consts")
-            return (inner.jaxpr, inner.consts) if closed else (inner, ())
-    return None
 
 
 def _bodies(equation: JaxprEqn) -> Sequence[Any]:

@@ -80,12 +80,18 @@ def compact(
     example = _example(first.model.example, taken if drop_inputs else None)
     units, unread = _units(first, made)
     notes += [f"Nothing reads the units of {name!r} any more; one is kept." for name in unread]
+    off = _off(made)
+    if drop_inputs and (stay := [number for number in off if number in taken]):
+        notes.append(
+            f"Inputs {', '.join(map(str, stay))} stay though nothing reads them: of what a network "
+            f"takes from a row at once, one has to stay."
+        )
     return Compacted(
         members=[finish(m, n, example) for m, n in zip(made.members, members, strict=True)],
         units=units,
         dropped=made.dropped,
         inputs=tuple(taken.tolist()),
-        inputs_off=_off(made),
+        inputs_off=off,
         notes=tuple(notes),
     )
 

@@ -44,8 +44,9 @@ def _keep_squeeze(keep: Keep, node: Node) -> None:
     left = [axis for axis in range(keep.trace.ndim(source)) if axis not in gone]
     for place, axis in enumerate(left):
         keep.link((output, place), (source, axis))
-    for axis in gone:
-        keep.pin_for(node, source, axis)
+    if keep.is_live(node):
+        for axis in gone:
+            keep.pin_for(node, source, axis)
 
 
 def _keep_rev(keep: Keep, node: Node) -> None:
