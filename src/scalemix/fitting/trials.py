@@ -48,7 +48,9 @@ def try_out(
     """For each data set, what each candidate, fitted to the other rows, says of those held out.
 
     Each member of a candidate holds out another part of the rows, as long as there are any left;
-    then the next ones share the parts. Rows tell candidates apart better than members do.
+    then the next ones share the parts. On small tables, where the choice is hardest, more rows help
+    more than a second opinion on the same ones. But a row is then judged by a single network, and
+    settings whose networks differ much look worse than their ensembles are.
     """
     num_parts = [count_parts(len(one.y), fraction, num_trial_members) for one in data]
     parts = [
