@@ -102,11 +102,11 @@ class Positive:
         return 'float or "auto"' if self.may_be_auto else "float"
 
     def check(self, name: str, value: Any) -> Any:
-        if value is None and self.may_be_open:
+        if self.may_be_open and value is None:
             return None
         if self.may_be_auto and isinstance(value, str) and value == "auto":
             return value
-        if not is_number(value) or not 0 < float(value) < math.inf:
+        if value is None or not is_number(value) or not 0 < float(value) < math.inf:
             raise SettingError(Mention(name), f" must be a positive number, got {value!r}.")
         return value
 

@@ -75,7 +75,7 @@ EM_PLANS: dict[float, Plan] = {
 }
 FEW, MORE, MOST = EM_PLANS.values()
 # Classes are learned sooner, and then by heart: trials that stop before would not show that.
-CLASS_PLANS = {
+CLASS_PLANS: dict[float, Plan] = {
     FEW_ROWS: FEW._replace(steps=4_000, trial_share=1.0),
     MANY_ROWS: MORE._replace(steps=5_000, trial_share=1.0),
     math.inf: MOST._replace(learning_rate=3e-3, trial_share=1.0),

@@ -43,7 +43,7 @@ class Origins:
 
     def __init__(self, closed: Any, example: PyTree, passes: frozenset[str] = PASSES):
         self._passes = passes
-        self.closed = unwrapped(closed)
+        self.closed: Any = unwrapped(closed)
         self.parts: list[Any] = jax.tree.leaves(example)
         sizes = [math.prod(part.shape) for part in self.parts]
         real = any(jnp.issubdtype(part.dtype, jnp.inexact) for part in self.parts)
