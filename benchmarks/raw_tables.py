@@ -6,8 +6,9 @@ numbers, of 22,000 to 200,000 rows, out of packages on PyPI; each is split once.
 Writes benchmarks/results/raw_tables.json after each fit, leaves out what is there already, and puts
 a table into docs/tutorials/frames.md. Defaults were chosen on fifths of training rows: first of
 Adult; then, when test rows of flights had been disappointing, the most bins of a column, of Adult,
-flights, health insurance and the proteins of `estimator_peers.py`. `earlier` in the file has what
-was reached before.
+flights, health insurance and the proteins of `estimator_peers.py`; then how long trials are and how
+quickly many rows are learned (`trial_lengths.py`). `earlier` in the file has what was reached
+before.
 """
 
 import argparse

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import scalemix as sx
-from scalemix._cpu import quick_on_cpu
+from scalemix._cpu import is_wide, quick_on_cpu
 
 
 def convolve(weight, data, **options):
@@ -81,3 +81,20 @@ def test_convolutional_networks_side_by_side_are_those_one_by_one():
     together = sx.fit_many(model, [x, x], [y, y], method, keys=keys)
     alone = sx.fit(model, x, y, method, key=keys[1])
     np.testing.assert_allclose(together[1].predict(x).mean, alone.predict(x).mean, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("processor", "wide"),
+    [
+        (
+            "model name : A\nflags\t\t: fpu sse4_2 avx2 avx512f avx512_bf16 vaes\nbugs\t: none\n",
+            True,
+        ),
+        ("model name : B\nflags\t\t: fpu sse4_2 avx2 avx512f avx512bw\nbugs\t: none\n", False),
+        ("flags\t: fpu\nvmx flags\t: avx512_bf16\n", False),
+        ("CPU architecture: 8\nFeatures\t: fp asimd bf16\n", False),
+        ("", False),
+    ],
+)
+def test_only_processors_that_have_them_are_asked_for_wide_vectors(processor, wide):
+    assert is_wide(processor) == wide

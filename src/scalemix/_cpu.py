@@ -1,4 +1,4 @@
-"""Operations in forms that XLA is quick with on a CPU.
+"""Operations in forms that XLA is quick with on a CPU, and settings for it.
 
 Three things are slow there. XLA has quick code for images as (batch, height, width, channels) with
 filters as (height, width, channels, outputs). It brings other convolutions into that order, but not
@@ -12,8 +12,10 @@ replaced. Values stay the same, up to rounding.
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -26,6 +28,8 @@ from scalemix._types import PyTree
 
 # The operations whose parts are functions that run as they stand.
 CONTAINERS = ("jit", "scan", "while", "cond")
+# Where Linux describes the processor.
+CPU_INFO = Path("/proc/cpuinfo")
 # Entries of an axis that are added up one by one.
 FEW = 8
 # Entries of a window that are gone through one by one.
@@ -46,13 +50,30 @@ def quick_on_cpu(
     return quick, shape
 
 
-def grouped_convolutions() -> dict[str, Any]:
-    """Settings of `jax.jit` for gradients of convolutions that are mapped over several networks.
+def settings_of_steps(grouped: bool) -> dict[str, Any]:
+    """Settings of `jax.jit` for steps of training; `grouped` if convolutions are mapped over
+    several networks."""
+    if jax.default_backend() != "cpu":
+        return {}
+    options: dict[str, Any] = {}
+    if grouped and metadata.version("jaxlib").startswith("0.10."):
+        # This one ends in a segmentation fault when it fuses the gradients of such convolutions
+        # with what is around them.
+        options["xla_cpu_experimental_ynn_fusion_type"] = ""
+    if CPU_INFO.exists() and is_wide(CPU_INFO.read_text(errors="replace")):
+        options["xla_cpu_prefer_vector_width"] = 512
+    return {"compiler_options": options} if options else {}
 
-    On a CPU, jaxlib 0.10 ends in a segmentation fault when it fuses these with what is around them.
+
+def is_wide(processor: str) -> bool:
+    """Whether processors described like this compute with 512 bits at once as readily as with 256.
+
+    The first ones with such instructions slowed down under them, so that XLA does not use them
+    unless told. These here are later ones. On an AMD Zen 5, steps of noise training of small
+    networks take a sixth less, and those of variational EM a fifteenth.
     """
-    affected = metadata.version("jaxlib").startswith("0.10.") and jax.default_backend() == "cpu"
-    return {"compiler_options": {"xla_cpu_experimental_ynn_fusion_type": ""}} if affected else {}
+    flags = re.search(r"^flags\s*:(.*)$", processor, re.MULTILINE)
+    return flags is not None and "avx512_bf16" in flags[1].split()
 
 
 def _convolves(closed: ClosedJaxpr) -> bool:

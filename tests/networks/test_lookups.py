@@ -152,8 +152,8 @@ WAYS = {
 def places_looked_up(take, dtype):
     tables = (LevelTable(4, 2, key=jax.random.key(0)),)
     network = sx.networks.with_call(tables, lambda tables, x: tables[0](take(x)))
-    found = find_lookups(network, find_sites(network), jax.ShapeDtypeStruct((3,), dtype))
-    return [places for each in found for places in each.places[0].tolist()]
+    lookups = find_lookups(network, find_sites(network), jax.ShapeDtypeStruct((3,), dtype))
+    return [places for each in lookups for places in each.places[0].tolist()]
 
 
 @pytest.mark.parametrize("dtype", [jnp.int32, jnp.float32])

@@ -162,7 +162,7 @@ def inputs_as_seen(
         return x
     if not scaling.x_mean.size:
         return _cast_unscaled(x, reader.dtype)
-    seen = scaling.inputs(x, reader.dtype)
+    seen = scaling.drawn_in(scaling.inputs(x, reader.dtype))
     looked_up = [
         place for *_, places in reader.lookups(row_like(x, reader.dtype)) for place in places[0]
     ]
@@ -176,7 +176,7 @@ def inputs_as_seen(
             f"More than {FARTHEST:g} scales away nothing can be predicted: check the column's "
             f"unit, or remove the row."
         )
-    return scaling.drawn_in(seen)
+    return seen
 
 
 def check_targets(y: Any, likelihood: Likelihood) -> np.ndarray:

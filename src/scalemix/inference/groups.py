@@ -21,7 +21,6 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax.sharding import Mesh
-from jaxtyping import Array
 
 from scalemix._mesh import DATA, MEMBERS, default_device, is_key, put, spec
 from scalemix._types import PyTree
@@ -91,16 +90,22 @@ class Groups:
         """The entries of each group, of arrays or shapes with an axis of members."""
         if self.num == 1:
             return [tree]
-        return [
-            jax.tree.map(lambda leaf, i=number: self._part(leaf, i), tree)
-            for number in range(self.num)
-        ]
+        plain = _without_keys(tree)
+        parts = self._on_devices(
+            [
+                jax.tree.map(lambda leaf, i=number: self._part(leaf, i), plain)
+                for number in range(self.num)
+            ]
+        )
+        return [_with_keys(tree, part) for part in parts]
 
     def join(self, parts: Sequence[PyTree]) -> PyTree:
         """What `split` would take apart again."""
         if self.num == 1:
             return parts[0]
-        return jax.tree.map(lambda *leaves: self._whole(leaves), *parts)
+        plain = [_without_keys(part) for part in parts]
+        whole = self._on_devices(jax.tree.map(lambda *leaves: self._whole(leaves), *plain))
+        return _with_keys(parts[0], whole)
 
     def run(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> PyTree:
         """What a function of `eqx.filter_jit` makes of the arguments of each group, together."""
@@ -139,22 +144,17 @@ class Groups:
     def _part(self, leaf: Any, number: int) -> Any:
         if isinstance(leaf, jax.ShapeDtypeStruct):
             return self._shape(leaf, self.size)
-        if is_key(leaf):
-            return _key_like(leaf, self._part(jax.random.key_data(leaf), number))
         # By NumPy, for which no program has to be compiled.
         by_device = self._by_device(leaf, self.num * self.size)
         first = number * self.size
         place = (slice(None),) * (self.axis + 1) + (slice(first, first + self.size),)
-        return self._put(by_device[place])
+        return self._together(by_device[place])
 
     def _whole(self, leaves: Sequence[Any]) -> Any:
-        one = leaves[0]
-        if isinstance(one, jax.ShapeDtypeStruct):
-            return self._shape(one, self.size * self.num)
-        if is_key(one):
-            return _key_like(one, self._whole([jax.random.key_data(leaf) for leaf in leaves]))
+        if isinstance(leaves[0], jax.ShapeDtypeStruct):
+            return self._shape(leaves[0], self.size * self.num)
         by_device = [self._by_device(leaf, self.size) for leaf in leaves]
-        return self._put(np.concatenate(by_device, self.axis + 1))
+        return self._together(np.concatenate(by_device, self.axis + 1))
 
     def _by_device(self, leaf: Any, work: int) -> np.ndarray:
         """The array with an axis of devices before that of the members, so many on each."""
@@ -162,19 +162,40 @@ class Groups:
         before, after = shape[: self.axis], shape[self.axis + 1 :]
         return np.asarray(leaf).reshape(*before, self.num_devices, work, *after)
 
-    def _put(self, by_device: np.ndarray) -> Array:
-        """The array on the devices, without the axis of these."""
+    def _together(self, by_device: np.ndarray) -> np.ndarray:
+        """The array without the axis of devices."""
         shape, axis = by_device.shape, self.axis
         together = (*shape[:axis], shape[axis] * shape[axis + 1], *shape[axis + 2 :])
-        return put(self.mesh, by_device.reshape(together), spec(axis))
+        return by_device.reshape(together)
+
+    def _on_devices(self, tree: PyTree) -> PyTree:
+        """Arrays of the host on the devices, all at once: one by one, they would take longer."""
+        leaves, structure = jax.tree.flatten(tree)
+        arrays = [leaf for leaf in leaves if isinstance(leaf, np.ndarray)]
+        placed = iter(put(self.mesh, arrays, spec(self.axis)))
+        return structure.unflatten(
+            next(placed) if isinstance(leaf, np.ndarray) else leaf for leaf in leaves
+        )
 
     def _shape(self, leaf: jax.ShapeDtypeStruct, work: int) -> jax.ShapeDtypeStruct:
         before, after = leaf.shape[: self.axis], leaf.shape[self.axis + 1 :]
         return jax.ShapeDtypeStruct((*before, self.num_devices * work, *after), leaf.dtype)
 
 
-def _key_like(key: Any, words: Any) -> Any:
-    return jax.random.wrap_key_data(words, impl=jax.random.key_impl(key))
+def _without_keys(tree: PyTree) -> PyTree:
+    """The tree with the words of keys in their place, which NumPy can hold."""
+    return jax.tree.map(lambda leaf: jax.random.key_data(leaf) if is_key(leaf) else leaf, tree)
+
+
+def _with_keys(like: PyTree, plain: PyTree) -> PyTree:
+    """A tree of words, with keys where this one has them."""
+
+    def as_in(one: Any, leaf: Any) -> Any:
+        if not is_key(one):
+            return leaf
+        return jax.random.wrap_key_data(leaf, impl=jax.random.key_impl(one))
+
+    return jax.tree.map(as_in, like, plain)
 
 
 def _cores_of_each(mesh: Mesh | None) -> int:

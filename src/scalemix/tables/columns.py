@@ -207,7 +207,8 @@ class InputColumns:
 
         `x` are the inputs of the table, and `scaling` is how the model standardises them.
         """
-        far = farthest_cell(scaling.inputs(x), np.flatnonzero(self.layout.levels))
+        seen = scaling.drawn_in(scaling.inputs(x))
+        far = farthest_cell(seen, np.flatnonzero(self.layout.levels))
         if far is not None:
             row, feature = far
             name = next(name for name, places in self.groups.items() if feature in places)

@@ -203,7 +203,9 @@ def learn_inputs(
     for name in names:
         kind = facts[name].kind
         if kind == "words":
-            column = _learn_words(facts[name], part, name in categorical, look_up)
+            said_so = name in categorical or (use is not None and name in use)
+            remedy = "a categorical type" if use is None else f"--categorical {name}"
+            column = _learn_words(facts[name], part, said_so, look_up, remedy)
         else:
             column = _learn_numbers(facts[name], part, weight, date_order)
         # Numbers that differ in late digits alone may number the rows.
@@ -333,9 +335,12 @@ def _with_bins(
 
 
 def _learn_words(
-    facts: ColumnFacts, part: Table, said_so: bool, look_up: bool
+    facts: ColumnFacts, part: Table, said_so: bool, look_up: bool, remedy: str
 ) -> Categorical | str:
-    """The column as inputs, or the reason why it cannot be one. Who says so means categories."""
+    """The column as inputs, or the reason why it cannot be one.
+
+    Who says so means categories. `remedy` is how to say so.
+    """
     name, counts = facts.name, facts.words
     if len(counts) < 2:
         return "the same in every row" if counts else "empty"
@@ -348,7 +353,9 @@ def _learn_words(
         example = next(iter(counts))
         dated = set(example) <= set("0123456789/.-: ")
         ways = ", ".join(EXAMPLES.values())
-        hint = f"; dates are read as in {ways}, one way in a column" if dated else ""
+        hint = f"; {remedy} takes it in"
+        if dated:
+            hint += f"; dates are read as in {ways}, one way in a column"
         if look_like_numbers(counts) is not None:
             hint = "; it looks like numbers: make numbers of it"
         elif (after := word_after_numbers(list(counts))) is not None:

@@ -97,7 +97,8 @@ def effect(
     if grid.dtype.kind == "M":
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-        locator = AutoDateLocator(maxticks=6)
+        # With two ticks it goes from months to years before months need more than six.
+        locator = AutoDateLocator(minticks=2, maxticks=6)
         ax.xaxis.set_major_locator(locator)
         ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     plain_numbers(ax.yaxis)

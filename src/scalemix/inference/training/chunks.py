@@ -96,9 +96,8 @@ class Chunks:
 
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
-        # Settings of the compiler are only for programs that run.
-        program = programs.chunk_program(False)
-        *_, recorded, _ = self.groups.shapes(program, self._arguments(state, 0, 0)[:1])
+        # Not the program: settings of the compiler are only for what runs.
+        *_, recorded, _ = self.groups.shapes(programs.run_chunk, self._arguments(state, 0, 0)[:1])
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
 
     def explain(self, state: PyTree, start: int, count: int) -> str:

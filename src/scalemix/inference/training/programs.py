@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
-from scalemix._cpu import grouped_convolutions, quick_on_cpu
+from scalemix._cpu import quick_on_cpu, settings_of_steps
 from scalemix._mesh import over_members, over_rows
 from scalemix._random import noise_keys, side_key, split_each
 from scalemix._types import PyTree
@@ -114,7 +114,7 @@ def _run_chunk(
 @functools.cache
 def chunk_program(grouped: bool) -> Callable[..., Any]:
     """`run_chunk` as a program; `grouped` if convolutions of several models run side by side."""
-    return eqx.filter_jit(run_chunk, **grouped_convolutions() if grouped else {})
+    return eqx.filter_jit(run_chunk, **settings_of_steps(grouped))
 
 
 def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
