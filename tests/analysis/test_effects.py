@@ -17,6 +17,7 @@ import matplotlib.pyplot as plt
 import scalemix as sx
 from scalemix.analysis import plots
 from scalemix.analysis.effects import (
+    Effect,
     Importance,
     effect,
     grid_of,
@@ -211,6 +212,16 @@ DAYS = pandas.date_range("2024-01-01", periods=NUM_DAYS)
 DAYS_APART = pandas.Series(
     [pandas.Timestamp("1900-01-01"), *DAYS[1:-1], pandas.Timestamp(2099, 1, 1)]
 )
+
+
+@pytest.mark.parametrize("days", [3, 45, 700, 1000, 1200, 2000, 9000])
+def test_dates_of_any_span_are_drawn_without_a_warning(days):
+    grid = np.datetime64("2020-01-15", "D") + np.linspace(0, days, 5).astype("timedelta64[D]")
+    curve = np.arange(5.0)
+    estimate = Effect((0,), (grid,), curve, curve - 1, curve + 1, np.stack([curve]), ("d",))
+    ax = plots.effect(estimate)
+    ax.figure.canvas.draw()
+    assert 2 <= len(ax.get_xticks()) <= 7
 
 
 @pytest.mark.parametrize("zone", [None, "US/Eastern"])

@@ -128,8 +128,16 @@ def test_columns_far_from_zero_keep_their_digits(regressor):
     far = X + np.array([1e8, -1e10, 1.7e9])
     shifted = clone(regressor).fit(far, Y)
     np.testing.assert_allclose(shifted.predict(far), regressor.predict(X), rtol=1e-3)
-    with pytest.raises(ValueError, match=r"x is 1e\+30 at row 1, column 2, where the training"):
-        regressor.predict(np.where(np.arange(9).reshape(3, 3) == 5, 1e30, X[:3]))
+
+
+def test_a_cell_however_far_out_is_drawn_in_and_takes_no_other_row_with_it(regressor):
+    def with_cell(value):
+        return np.where(np.arange(9).reshape(3, 3) == 5, value, X[:3])
+
+    with pytest.warns(sx.RangeWarning, match="1 of 3 rows lies far outside"):
+        near, far = (regressor.predict(with_cell(value)) for value in (1e5, 1e30))
+    np.testing.assert_allclose(far, near, rtol=1e-3)
+    np.testing.assert_allclose(far[[0, 2]], regressor.predict(X[:3])[[0, 2]], rtol=1e-5)
 
 
 def test_numbers_that_cannot_be_used_are_refused_by_name(regressor, classifier):

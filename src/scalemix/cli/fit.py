@@ -105,7 +105,8 @@ def fit(
     use: Annotated[
         list[str] | None,
         typer.Option(
-            help="A column to use though it numbers the rows. May be repeated.",
+            help="A column to use though it numbers the rows, or is text that is different in most "
+            "of them. May be repeated.",
             rich_help_panel=TABLE,
         ),
     ] = None,

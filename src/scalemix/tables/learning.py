@@ -79,7 +79,8 @@ def learn_columns(
     ignore : sequence of str, default=()
         Columns not to use.
     use : sequence of str, default=()
-        Columns to use although they number the rows.
+        Columns to use although they number the rows, or are text that is different in most of
+        them.
     rows : iterable of int, optional
         The rows that medians, categories and bins are learned from. By default all.
     bins : int or "auto", optional
