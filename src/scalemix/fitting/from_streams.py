@@ -19,7 +19,7 @@ from scalemix.fitting.from_batches import pace_of
 from scalemix.fitting.mixing import apportion
 from scalemix.fitting.progress import bar
 from scalemix.fitting.recipes import Fitted, Recipe
-from scalemix.fitting.stacking import Choice, choose, control_of, jobs_of
+from scalemix.fitting.stacking import Chosen, choose, control_of, jobs_of
 from scalemix.fitting.tried import build_candidates, mesh_for, trials_of, warn_of_few
 from scalemix.inference.method import StreamProblem
 from scalemix.inference.training.jobs import run_stream
@@ -102,7 +102,7 @@ def _as_seen(
 
 
 def _posterior(
-    outcome: Any, scaling: Scaling, key: PRNGKeyArray, choice: Choice | None = None
+    outcome: Any, scaling: Scaling, key: PRNGKeyArray, choice: Chosen | None = None
 ) -> Posterior:
     (inferred,) = outcome.inferred
     spread = 1.0 if choice is None else choice.spread

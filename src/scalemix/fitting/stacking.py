@@ -265,7 +265,7 @@ def fit_stacked_many(
     ]
 
 
-class Choice(NamedTuple):
+class Chosen(NamedTuple):
     """What held-out rows say of candidates."""
 
     shares: np.ndarray
@@ -285,11 +285,11 @@ def choose(
     control: Control,
     trial_share: float = 0.3,
     held_out: float = 0.25,
-) -> list[Choice]:
+) -> list[Chosen]:
     """What held-out rows of each data set choose among its candidates."""
     even = [np.full(len(options), 1 / len(options)) for options in candidates]
     if not can_hold_out(min(len(one.y) for one in data), held_out):
-        return [Choice(shares, np.full(len(shares), np.nan), 1.0) for shares in even]
+        return [Chosen(shares, np.full(len(shares), np.nan), 1.0) for shares in even]
     total = candidates[0][0].method.common_steps([len(one.y) for one in data])
     trials = [
         [Candidate(model, shorten(method, trial_share, total)) for model, method in options]
@@ -305,7 +305,7 @@ def choose(
         spread: Any = 1.0
         if np.isfinite(cdf).all():
             spread = score_spread(crossed_cdf(log_prob, cdf, weight), weight)
-        choices.append(Choice(stacking_weights(log_prob, weight), scores, spread))
+        choices.append(Chosen(stacking_weights(log_prob, weight), scores, spread))
     return choices
 
 
