@@ -7,7 +7,14 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import mahalanobis
 
-from scalemix.data.ranges import FAR_TOGETHER, SHRINKAGE, Ranges, UnknownWords, find_ranges
+from scalemix.data.ranges import (
+    FAR_TOGETHER,
+    SHRINKAGE,
+    Ranges,
+    UnknownWords,
+    find_ranges,
+    strays_in_words,
+)
 
 RNG = np.random.default_rng(0)
 # Two columns that go together, and one far from zero.
@@ -125,3 +132,21 @@ def test_ranges_come_back_from_a_file():
     for damage in ({"farthest": 0}, {"low": [1.0]}, {"names": [1, 2, 3]}, {"high": [np.nan] * 3}):
         with pytest.raises(ValueError, match="ranges are none"):
             Ranges.from_json(RANGES.to_json() | damage)
+
+
+def test_a_cell_that_is_far_from_all_others_is_spoken_of():
+    names = ["a", "b", "c"]
+    assert strays_in_words(X, names) is None
+    wrong = X.copy()
+    wrong[7, 0], wrong[9, 2], wrong[11] = 8e7, np.nan, np.nan
+    said = strays_in_words(wrong, names)
+    low, high = np.nanpercentile(wrong[:, 0], [25, 75])
+    assert said is not None
+    assert said.startswith(f"'a' has 8e+07, and half of it lies between {low:g} and {high:g}. If")
+    # Nobody can tell from a few rows, or where nearly all cells are the same.
+    assert strays_in_words(wrong[:19], names) is None
+    mostly_zero = np.where(np.arange(300) % 9 == 0, np.exp(20 * RNG.random(300)), 0.0)
+    assert strays_in_words(mostly_zero[:, None], ["gain"]) is None
+    heavy = np.exp(2.5 * RNG.normal(size=(300, 1)))
+    assert strays_in_words(heavy, ["income"]) is None
+    assert strays_in_words(np.full((30, 1), np.nan), ["empty"]) is None

@@ -16,7 +16,7 @@ from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.predictions import TOO_FAR, places_of, rows_too_far
 from scalemix.cli.settings import as_option, refuse_idle
 from scalemix.cli.sources import Source
-from scalemix.data.ranges import find_ranges
+from scalemix.data.ranges import find_ranges, strays_in_words
 from scalemix.data.scaling import find_scaling
 from scalemix.fitting.kinds import Mention
 from scalemix.fitting.settings import Task
@@ -80,6 +80,10 @@ def train(
     scaling = find_scaling(x[rows], y[rows], np.ones(len(rows)), inputs=True, targets=False)
     scaling = scaling.keeping_units(~layout.scaled)
     columns.refuse_far(table, x, scaling)
+    places = columns.number_places
+    numbers, names = x[rows][:, places], [columns.features[place] for place in places]
+    if (said := strays_in_words(numbers, names)) is not None:
+        terminal.note(said)
     if columns.target.classes is None and recipe.target == "real":
         said = suggestion(y[rows], lambda kind: as_option(Mention("target", kind)))
         if said is not None:
@@ -131,8 +135,7 @@ def train(
     settings = recipe.settings(len(rows))
     if class_weights is not None:
         settings["class_weight"] = class_weights
-    places = columns.number_places
-    ranges = find_ranges(x[rows][:, places], [columns.features[place] for place in places])
+    ranges = find_ranges(numbers, names)
     trials = [trial._asdict() for trial in fitted.trials if trial.num_members]
     return TableModel(
         posterior, columns, source, settings, figures, conformal, ranges, trials,

@@ -30,6 +30,11 @@ NAMED = 3
 UNKNOWN = 1.0
 
 
+# A cell so many times as far from the middle as the middle half of its column is wide is no value
+# of it, but a mistake. Of fewer rows nobody can tell.
+STRAY, LEAST_TO_TELL = 1_000, 20
+
+
 class RangeWarning(UserWarning):
     """Rows lie outside what a model was fitted to, so that their predictions are extrapolations.
 
@@ -216,3 +221,31 @@ def _distance(away: np.ndarray, precision: np.ndarray) -> np.ndarray:
     """The Mahalanobis distance of each row from the centre."""
     scaled = away @ precision if precision.ndim == 2 else away * precision
     return np.sqrt(np.maximum(np.sum(scaled * away, axis=1), 0.0))
+
+
+def strays_in_words(x: np.ndarray, names: Sequence[str]) -> str | None:
+    """A line about cells of training data that are far from all others of their column.
+
+    The deviation of a column is then that of one cell, and divided by it all others are alike.
+    """
+    x = np.asarray(x, np.float64)
+    if len(x) < LEAST_TO_TELL:
+        return None
+    said = []
+    for name, column in zip(names, x.T, strict=True):
+        cells = column[~np.isnan(column)]
+        if not cells.size:
+            continue
+        low, middle, high = np.percentile(cells, [25, 50, 75])
+        stray = cells[np.argmax(np.abs(cells - middle))]
+        # Where half the cells are one value, the others are as far from it as they like.
+        if 0 < STRAY * (high - low) < abs(stray - middle):
+            said.append(f"{name!r} has {stray:g}, and half of it lies between {low:g} and {high:g}")
+    if not said:
+        return None
+    if len(said) > NAMED:
+        said[NAMED:] = [f"{len(said) - NAMED} more columns have such cells"]
+    return (
+        f"{'; '.join(said)}. If it is a mistake, correct it or leave it empty; if not, take "
+        f"logarithms: beside such a cell networks see all others as nearly the same."
+    )

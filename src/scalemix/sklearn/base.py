@@ -15,7 +15,13 @@ from scalemix._warnings import Said, warn
 from scalemix.analysis.column_relevance import input_variances, shares_of_columns
 from scalemix.data.bins import Bins, check_bins
 from scalemix.data.preparation import InputWarning
-from scalemix.data.ranges import Outside, Ranges, find_ranges, warn_outside
+from scalemix.data.ranges import (
+    Outside,
+    Ranges,
+    find_ranges,
+    strays_in_words,
+    warn_outside,
+)
 from scalemix.data.values import check_weights, refuse_masked
 from scalemix.fitting.recipes import Recipe, Trial
 from scalemix.fitting.settings import Task, settings_of
@@ -119,9 +125,10 @@ class ScaleMixEstimator(BaseEstimator):
         inputs = self.encoder_.encode(x)
         counted = inputs if weight is None else inputs[weight > 0]
         names = self._column_names()
-        self.ranges_ = find_ranges(
-            self.encoder_.numbers(counted), self.encoder_.number_names(names)
-        )
+        numbers, number_names = self.encoder_.numbers(counted), self.encoder_.number_names(names)
+        if (said := strays_in_words(numbers, number_names)) is not None:
+            warn(said, InputWarning)
+        self.ranges_ = find_ranges(numbers, number_names)
         fitted = recipe.fit(
             inputs, y, key=jax.random.key(seed), num_classes=num_classes, sample_weight=weight,
             layout=self.encoder_.layout, progress=bool(self.verbose),
