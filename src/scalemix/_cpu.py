@@ -70,7 +70,8 @@ def is_wide(processor: str) -> bool:
 
     The first ones with such instructions slowed down under them, so that XLA does not use them
     unless told. These here are later ones. On an AMD Zen 5, steps of noise training of small
-    networks take a sixth less, and those of variational EM a fifteenth.
+    networks take about a sixth less, and those of variational EM a twentieth
+    (benchmarks/group_sizes.py).
     """
     flags = re.search(r"^flags\s*:(.*)$", processor, re.MULTILINE)
     return flags is not None and "avx512_bf16" in flags[1].split()

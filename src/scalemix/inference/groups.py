@@ -29,8 +29,8 @@ from scalemix.inference.layout import Layout
 # Members of a group, where other numbers are not a good deal quicker, and the most there may be.
 GROUP_SIZE, LARGEST = 4, 8
 QUICKER = 0.9
-# What a step of a group takes besides its members, as a part of what one of them takes: an eighth
-# in variational EM of two hidden layers of 50, a third in noise training of one.
+# What a step of a group takes besides its members, as a part of what one of them takes: a fifth to
+# a quarter for networks of one or two hidden layers of 50 (benchmarks/group_sizes.py).
 OVERHEAD = 0.25
 
 
