@@ -130,7 +130,7 @@ def test_columns_far_from_zero_keep_their_digits(regressor):
     np.testing.assert_allclose(shifted.predict(far), regressor.predict(X), rtol=1e-3)
 
 
-def test_a_cell_however_far_out_is_drawn_in_and_takes_no_other_row_with_it(regressor):
+def test_a_cell_far_out_is_drawn_in_and_takes_no_other_row_with_it(regressor):
     def with_cell(value):
         return np.where(np.arange(9).reshape(3, 3) == 5, value, X[:3])
 
