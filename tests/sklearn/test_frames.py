@@ -98,6 +98,21 @@ def test_text_that_looks_like_numbers_is_taken_for_words_and_said():
     TableEncoder(categorical=["share", "mark"]).fit(frame)
 
 
+def test_codes_of_digits_are_taken_for_numbers_and_said():
+    codes = ["00501", "10001", "90210"] * 30
+    frame = pd.DataFrame({"post code": codes, "Size": range(90)})
+    with pytest.warns(InputWarning, match=r"read as numbers: 'post code' \(00501 is 501\)"):
+        assert TableEncoder().fit(frame).columns_.features == ["post code", "Size"]
+    TableEncoder(categorical=["post code"]).fit(frame)
+
+
+def test_two_columns_of_one_name_are_refused():
+    frame = pd.DataFrame(np.ones((40, 3)), columns=["a", "b", "a"])
+    for fit in (TableEncoder().fit, lambda x: ScaleMixRegressor(**QUICK).fit(x, range(40))):
+        with pytest.raises(InputError, match="two columns of the name 'a'"):
+            fit(frame)
+
+
 def test_pandas_and_polars_are_the_same_data(fitted):
     other = pl.DataFrame(table_of(FRAME).columns)
     other = other.with_columns(pl.col("grade").cast(pl.String).cast(pl.Categorical))

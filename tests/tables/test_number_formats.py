@@ -84,3 +84,23 @@ def test_text_of_numbers_that_nothing_is_learned_from_is_said_to_be_numbers():
         {"dist": [f"{i},{i}5" for i in range(60)], "a": [i % 7 for i in range(60)], "y": range(60)}
     )
     assert "it looks like numbers" in learn_columns(table_of(frame), "y").left_out["dist"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "code"),
+    [
+        (["00501", "10001", None], "00501"),
+        (["0501", "10001"], None),
+        (["0", "1"], None),
+        (["10501", "20001"], None),
+        (["05.01", "10.01"], None),
+        (["0501", "x001"], None),
+    ],
+)
+def test_digits_with_a_zero_in_front_may_be_codes(cells, code):
+    """As many digits in every cell: amounts are not written like that."""
+    said = [] if code is None else [f"'a' ({code} is {int(code)}); --categorical"]
+    for known, expected in ((Known(), said), (Known(numbers={"a"}), [])):
+        remarks = settled_of(cells, known=known).remarks
+        assert len(remarks) == len(expected)
+        assert all(part in remark for part, remark in zip(expected, remarks, strict=True))

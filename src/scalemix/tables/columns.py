@@ -13,7 +13,7 @@ from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.tables.cells import short
 from scalemix.tables.dates import FIRST
 from scalemix.tables.inputs import Categorical, Numeric, from_json, read_text, to_json
-from scalemix.tables.number_formats import look_like_numbers
+from scalemix.tables.number_formats import codes_in, look_like_numbers
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import Target
 from scalemix.tables.units import in_unit
@@ -191,6 +191,10 @@ class InputColumns:
         words = [c.name for c in self.inputs if isinstance(c, Categorical)]
         cells = {n: look_like_numbers(table.column(n)) for n in words if n not in table.categorical}
         return {name: cell for name, cell in cells.items() if cell is not None}
+
+    def taken_for_numbers(self, table: Table) -> dict[str, str]:
+        """The columns of numbers that may be codes, such as 00501, each with a cell."""
+        return codes_in(table.columns, sorted(self.numbers))
 
     def surprises(self, table: Table) -> list[str]:
         """The gaps of columns that had none in the table to learn from; what they are taken for."""

@@ -34,6 +34,17 @@ def is_frame(x: Any) -> bool:
     return all(hasattr(x, name) for name in ("columns", "dtypes", "shape", "__getitem__"))
 
 
+def names_of(frame: Any) -> list[str]:
+    """The names of the columns, or an `InputError` if two are the same."""
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise InputError(
+            f"{NAME}: there are two columns of the name {listing(twice)}. Rename or leave out one."
+        )
+    return names
+
+
 def table_of(frame: Any) -> Table:
     """A data frame as a table.
 
@@ -64,10 +75,7 @@ def table_of(frame: Any) -> Table:
     >>> table.categorical
     ('kind',)
     """
-    names = [str(name) for name in frame.columns]
-    if len(set(names)) < len(names):
-        twice = sorted({name for name in names if names.count(name) > 1})
-        raise InputError(f"{NAME}: there are two columns of the name {listing(twice)}.")
+    names = names_of(frame)
     types = [str(kind) for kind in frame.dtypes]
     cells = {
         name: _cells(frame[original], name)

@@ -57,6 +57,18 @@ def has_numbers(cells: Iterable[Cell]) -> bool:
     return sum(any(ways_of(cell)) for cell in texts) >= MOSTLY * len(texts)
 
 
+def code_among(cells: Iterable[Cell]) -> str | None:
+    """A cell such as 00501, if the column is text of as many digits in every cell: it may be codes.
+
+    `None` if no cell begins with a zero, or some cell is anything else.
+    """
+    texts = texts_of(cells)
+    code = next((text for text in texts if len(text) > 1 and text.startswith("0")), None)
+    if code is None or not all(len(text) == len(code) and text.isdecimal() for text in texts):
+        return None
+    return code
+
+
 def is_python(cell: str) -> bool:
     """Whether a cell is a number as Python writes it."""
     try:
