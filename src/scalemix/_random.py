@@ -163,7 +163,7 @@ def _split_each(keys: PRNGKeyArray, num: int) -> tuple[PRNGKeyArray, ...]:
 
 @jax.jit
 def _noise_keys(keys: PRNGKeyArray) -> PRNGKeyArray:
-    return jax.lax.map(noise_key, keys)
+    return jax.lax.map(noise_key, keys.reshape(-1)).reshape(keys.shape)
 
 
 def check_keys(keys: Any, num: int) -> PRNGKeyArray:

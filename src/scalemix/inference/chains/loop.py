@@ -12,7 +12,7 @@ from jax.sharding import Mesh
 from jaxtyping import Array, PRNGKeyArray
 
 from scalemix._mesh import over_members, over_rows
-from scalemix._random import split_all, split_each
+from scalemix._random import noise_keys, split_all, split_each
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.chains.chain import Chain
@@ -206,7 +206,9 @@ class _ChainsRun(Run[ChainsMemory]):
 def _split_keys(keys: PRNGKeyArray, num_chains: int) -> tuple[PRNGKeyArray, PRNGKeyArray]:
     """For each chain of each fit, a key for its start and one for its steps."""
     start_keys, step_keys = split_each(keys, 2)
-    return split_all(start_keys, num_chains), split_all(step_keys, num_chains)
+    of_starts, of_steps = (split_all(each, num_chains) for each in (start_keys, step_keys))
+    # XLA takes longer to compile the default generator than what chains do with its numbers.
+    return noise_keys(of_starts), noise_keys(of_steps)
 
 
 def _axes(axis: int, num_of_fits: int, num_of_chains: int) -> list[int | None]:
