@@ -52,6 +52,9 @@ def init(mesh: Mesh | None, static: PyTree, arrays: PyTree, num_steps: Array) ->
     return over_members(jax.vmap(one, (0, None)), mesh, [0, None], 0)(arrays, num_steps)
 
 
+# Its trace is kept: shapes are asked for before it runs, and the final members' program is that of
+# the trials.
+@eqx.filter_jit
 def run_chunk(
     mesh: Mesh | None, shape: Shape, static: PyTree, *arguments: PyTree
 ) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:
@@ -114,7 +117,12 @@ def _run_chunk(
 @functools.cache
 def chunk_program(grouped: bool) -> Callable[..., Any]:
     """`run_chunk` as a program; `grouped` if convolutions of several models run side by side."""
-    return eqx.filter_jit(run_chunk, **settings_of_steps(grouped))
+
+    # `run_chunk` has no settings of the compiler, which are for the outermost function alone.
+    def run_steps(*arguments: PyTree) -> PyTree:
+        return run_chunk(*arguments)
+
+    return eqx.filter_jit(run_steps, **settings_of_steps(grouped))
 
 
 def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
