@@ -78,11 +78,10 @@ def default_candidates(
     6
     """
     likelihoods = noisy_likelihoods() if likelihoods is None else likelihoods
+    models = [Model(network, prior, likelihood) for likelihood in likelihoods]
     return [
-        Candidate(
-            Model(network, prior, likelihood), dataclasses.replace(method, temperature=temperature)
-        )
-        for likelihood in likelihoods
+        Candidate(model, dataclasses.replace(method, temperature=temperature))
+        for model in models
         for temperature in temperatures
     ]
 
