@@ -109,8 +109,12 @@ class Groups:
 
     def run(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> PyTree:
         """What a function of `eqx.filter_jit` makes of the arguments of each group, together."""
+        return self.join(self.run_apart(program, arguments))
+
+    def run_apart(self, program: Any, arguments: Sequence[tuple[Any, ...]]) -> list[PyTree]:
+        """The same, group by group."""
         if self.num == 1:
-            return program(*arguments[0])
+            return [program(*arguments[0])]
         # Compiled here: settings of JAX such as `jax.enable_x64` are those of this thread alone.
         executable = program.lower(*arguments[0]).compile()
 
@@ -119,7 +123,7 @@ class Groups:
 
         # On Ctrl-C the threads end what they are at before anything else happens.
         with ThreadPoolExecutor(self.num_at_once) as pool:
-            return self.join(list(pool.map(run_one, arguments)))
+            return list(pool.map(run_one, arguments))
 
     @contextlib.contextmanager
     def compiling(self, program: Any, arguments: tuple[Any, ...]) -> Iterator[None]:

@@ -97,7 +97,9 @@ class Chunks:
     def recorded_arrays(self, state: PyTree) -> list[tuple[str, tuple[int, ...], Any]]:
         """Name, shape and type of what one model's step records."""
         # Not the program: settings of the compiler are only for what runs.
-        *_, recorded, _ = self.groups.shapes(programs.run_chunk, self._arguments(state, 0, 0)[:1])
+        *_, recorded, _ = self.groups.shapes(
+            programs.steps_of_chunk, self._arguments(state, 0, 0)[:1]
+        )
         return [(name, leaf.shape[1:], leaf.dtype) for name, leaf in recorded.items()]
 
     def explain(self, state: PyTree, start: int, count: int) -> str:

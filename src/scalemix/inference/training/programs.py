@@ -55,7 +55,7 @@ def init(mesh: Mesh | None, static: PyTree, arrays: PyTree, num_steps: Array) ->
 # Its trace is kept: shapes are asked for before it runs, and the final members' program is that of
 # the trials.
 @eqx.filter_jit
-def run_chunk(
+def steps_of_chunk(
     mesh: Mesh | None, shape: Shape, static: PyTree, *arguments: PyTree
 ) -> tuple[PyTree, Array, Array, dict[str, Array], Array]:
     """Steps of each model; `_run_chunk` says what the arguments are."""
@@ -116,13 +116,16 @@ def _run_chunk(
 
 @functools.cache
 def chunk_program(grouped: bool) -> Callable[..., Any]:
-    """`run_chunk` as a program; `grouped` if convolutions of several models run side by side."""
+    """The program of a chunk; `grouped` if convolutions of several models run side by side.
 
-    # `run_chunk` has no settings of the compiler, which are for the outermost function alone.
-    def run_steps(*arguments: PyTree) -> PyTree:
-        return run_chunk(*arguments)
+    `steps_of_chunk` says what its arguments are, and has no settings of the compiler: these are for
+    the outermost function alone.
+    """
 
-    return eqx.filter_jit(run_steps, **settings_of_steps(grouped))
+    def run_chunk(*arguments: PyTree) -> PyTree:
+        return steps_of_chunk(*arguments)
+
+    return eqx.filter_jit(run_chunk, **settings_of_steps(grouped))
 
 
 def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:

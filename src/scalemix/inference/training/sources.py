@@ -105,17 +105,20 @@ class InMemory(Source):
             reach = steps * size // self.shortest + 2
             first = self.layout.place(np.array(epochs, np.int32))
             parts = self.groups.split((self.order_keys, on_device, first))
-            orders = [
-                programs.visits_of(mesh, keys, num_rows, epoch, self.longest, reach)
-                for keys, num_rows, epoch in parts
-            ]
+            orders = self.groups.run_apart(
+                programs.visits_of,
+                [(mesh, keys, num, epoch, self.longest, reach) for keys, num, epoch in parts],
+            )
             self.orders = epochs, orders
         places = self.layout.place(np.array([start * size % n for n in lengths], np.int32))
         parts = self.groups.split((places, on_device))
-        rows = self.groups.join([
-            programs.rows_of(mesh, orders, place, num_rows, steps, size)
-            for orders, (place, num_rows) in zip(self.orders[1], parts, strict=True)
-        ])  # fmt: skip
+        rows = self.groups.run(
+            programs.rows_of,
+            [
+                (mesh, orders, place, num_rows, steps, size)
+                for orders, (place, num_rows) in zip(self.orders[1], parts, strict=True)
+            ],
+        )
         if not self.schedule.stream:
             return Chosen(self.data, self.sets, rows)
         # Only the rows of this chunk go to the device, and those of members of other processes stay
