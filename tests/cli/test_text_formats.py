@@ -4,6 +4,8 @@ import csv
 import sqlite3
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from scalemix.tables import read_table
@@ -124,3 +126,15 @@ def test_a_sheet_of_a_book_is_a_table(regression, typed, tmp_path):
         book.active.append(row)
     book.save(tmp_path / "book.xlsx")
     check_same_predictions(regression, tmp_path / "book.xlsx")
+
+
+@pytest.mark.parametrize("options", [(), ("--stream",)])
+def test_a_column_that_may_be_codes_is_spoken_of(options, tmp_path):
+    codes = ["00501", "10001", "90210", "60601"] * 10
+    data = tmp_path / "d.parquet"
+    columns = {"post code": codes, "size": range(40), "y": np.arange(40) % 7 - 2.5}
+    pq.write_table(pa.table(columns), data)
+    for more, said in (((), True), (("--categorical", "post code"), False)):
+        ran = run("fit", data, "-t", "y", "-o", tmp_path / "m", *SMALL, *options, *more)
+        assert ran.code == 0, ran.err
+        assert ("'post code' (00501 is 501); --categorical reads such" in ran.err) == said

@@ -108,9 +108,11 @@ def test_codes_of_digits_are_taken_for_numbers_and_said():
 
 def test_two_columns_of_one_name_are_refused():
     frame = pd.DataFrame(np.ones((40, 3)), columns=["a", "b", "a"])
-    for fit in (TableEncoder().fit, lambda x: ScaleMixRegressor(**QUICK).fit(x, range(40))):
+    y = np.arange(40) - 9.5
+    fitted = ScaleMixRegressor(**QUICK).fit(frame.iloc[:, :2], y)
+    for use in (TableEncoder().fit, lambda x: clone(fitted).fit(x, y), fitted.predict):
         with pytest.raises(InputError, match="two columns of the name 'a'"):
-            fit(frame)
+            use(frame)
 
 
 def test_pandas_and_polars_are_the_same_data(fitted):

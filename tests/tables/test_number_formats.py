@@ -3,13 +3,17 @@
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scalemix.tables import Table
+from scalemix.tables.arrow_cells import cells_of
 from scalemix.tables.frames import table_of
 from scalemix.tables.learning import learn_columns
 from scalemix.tables.number_formats import Known, look_like_numbers, settle
+from scalemix.tables.written_numbers import code_among
 
 STYLES = [
     (".", ""), (".", ","), (".", "'"), (".", " "), (",", ""), (",", "."), (",", "\u202f"),
@@ -95,12 +99,25 @@ def test_text_of_numbers_that_nothing_is_learned_from_is_said_to_be_numbers():
         (["10501", "20001"], None),
         (["05.01", "10.01"], None),
         (["0501", "x001"], None),
+        ([501, 10001], None),
+        ([], None),
     ],
 )
 def test_digits_with_a_zero_in_front_may_be_codes(cells, code):
     """As many digits in every cell: amounts are not written like that."""
-    said = [] if code is None else [f"'a' ({code} is {int(code)}); --categorical"]
-    for known, expected in ((Known(), said), (Known(numbers={"a"}), [])):
-        remarks = settled_of(cells, known=known).remarks
-        assert len(remarks) == len(expected)
-        assert all(part in remark for part, remark in zip(expected, remarks, strict=True))
+    assert code_among(cells) == code
+    assert code_among(cells_of(pa.chunked_array([pa.array(cells)]))) == code
+
+
+def test_codes_are_spoken_of_where_they_are_used_as_numbers():
+    numbers = [f"{row:03d}" for row in range(40)]
+    cells = {
+        "post code": ["00501", "10001"] * 20, "id": numbers, "same": ["007"] * 40,
+        "words": ["001", "002"] * 20, "y": ["01", "12"] * 20,
+    }  # fmt: skip
+    table = Table(Path("d.csv"), cells, [f"line {row + 2}" for row in range(40)], "")
+    columns = learn_columns(table, "y", task="regression", categorical=["words"])
+    said = "text with zeros in front is read as numbers: 'post code' (00501 is 501)"
+    assert columns.taken_for_numbers(table) == said
+    without = learn_columns(table, "y", categorical=["post code", "words"])
+    assert without.taken_for_numbers(table) is None

@@ -15,7 +15,7 @@ from scalemix.cli.models import TableModel, as_input_errors
 from scalemix.cli.predictions import places_of, rows_too_far
 from scalemix.cli.settings import as_option
 from scalemix.cli.sources import Source
-from scalemix.cli.training import explained, no_figures, warn_of_noise
+from scalemix.cli.training import explained, no_figures, on_codes, warn_of_noise
 from scalemix.data.ranges import Ranges, find_ranges
 from scalemix.fitting.kinds import Mention
 from scalemix.tables import Columns, Table
@@ -71,7 +71,9 @@ class TableInParts:
         """What to make of its columns; targets and categories were named before the pass."""
         # Levels are looked up where all rows are in memory.
         known = ("categorical", "look_up")
-        return self.survey.columns(**{n: v for n, v in asked.items() if n not in known})
+        columns = self.survey.columns(**{n: v for n, v in asked.items() if n not in known})
+        self.remarks += on_codes(columns, self.survey.sample.table)
+        return columns
 
     def train(
         self, recipe: "Recipe", columns: Columns, terminal: Terminal, checkpoint: Path, resume: bool

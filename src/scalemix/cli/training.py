@@ -37,7 +37,9 @@ class WholeTable:
 
     def columns(self, targets: Sequence[str], **asked: Any) -> Columns:
         """What to make of its columns."""
-        return learn_columns(self._table, targets, rows=self._source.split()[0], **asked)
+        columns = learn_columns(self._table, targets, rows=self._source.split()[0], **asked)
+        self.remarks += on_codes(columns, self._table)
+        return columns
 
     def train(
         self, recipe: "Recipe", columns: Columns, terminal: Terminal, checkpoint: Path, resume: bool
@@ -46,6 +48,12 @@ class WholeTable:
         return train(
             recipe, self._table, columns, self._source, terminal, checkpoint, resume, self._weights
         )
+
+
+def on_codes(columns: Columns, table: Table) -> tuple[str, ...]:
+    """A remark on columns whose numbers may be codes, if there are any."""
+    said = columns.taken_for_numbers(table)
+    return () if said is None else (f"{said}; --categorical reads such a column as labels",)
 
 
 def train(

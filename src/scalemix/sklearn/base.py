@@ -42,6 +42,7 @@ from scalemix.sklearn.inputs import (
 )
 from scalemix.sklearn.targets import MissingTarget, with_targets
 from scalemix.tables import Table, is_frame, table_of
+from scalemix.tables.frames import names_of
 
 # What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
 RECIPE_SETTINGS = tuple(name for name in settings_of(Recipe) if name != "task")
@@ -81,8 +82,10 @@ class ScaleMixEstimator(BaseEstimator):
         """Table and target, of which there may be `several`, by the rules of scikit-learn."""
         refuse_masked("X", X)
         refuse_masked("y", y)
-        if is_frame(X) and not len(X):
-            raise ValueError("X has no rows: there is nothing to learn from.")
+        if is_frame(X):
+            names_of(X)
+            if not len(X):
+                raise ValueError("X has no rows: there is nothing to learn from.")
         if needs_encoding(X):
             # Names and number of columns are noted; the cells are for the encoder to check.
             validate_data(self, X, skip_check_array=True)
@@ -206,6 +209,8 @@ class ScaleMixEstimator(BaseEstimator):
         """The inputs of networks, and how far rows lie outside, as far as it is known."""
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
+        if is_frame(X):
+            names_of(X)
         surprises: list[str] = []
         if isinstance(self.encoder_, NumberEncoder):
             rows: Rows = np.asarray(validated(self, X, reset=False, dtype=np.float64))

@@ -19,8 +19,6 @@ from scalemix.data.preparation import InputWarning
 from scalemix.data.ranges import Outside, Ranges
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
 from scalemix.tables.cells import short
-from scalemix.tables.frames import names_of
-from scalemix.tables.number_formats import in_words
 
 Rows = np.ndarray | Table
 """Rows of numbers, or of cells."""
@@ -30,7 +28,6 @@ def needs_encoding(x: Any) -> bool:
     """Whether this is a data frame with more in it than numbers."""
     if not is_frame(x) or not len(x):
         return False
-    names_of(x)
     return any(_has_more(x[name]) for name in x.columns)
 
 
@@ -176,9 +173,9 @@ def warn_of_text(columns: InputColumns, table: Table) -> None:
             f"Make numbers of them; or, if they are labels, give them a categorical type.",
             InputWarning,
         )
-    if codes := columns.taken_for_numbers(table):
+    if said := columns.taken_for_numbers(table):
         warn(
-            f"In a data frame {in_words(codes)}. If they are labels, give them a categorical type.",
+            f"In a data frame {said}. If they are labels, give them a categorical type.",
             InputWarning,
         )
 

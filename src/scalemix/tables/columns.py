@@ -13,10 +13,11 @@ from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
 from scalemix.tables.cells import short
 from scalemix.tables.dates import FIRST
 from scalemix.tables.inputs import Categorical, Numeric, from_json, read_text, to_json
-from scalemix.tables.number_formats import codes_in, look_like_numbers
+from scalemix.tables.number_formats import look_like_numbers
 from scalemix.tables.table import InputError, Remedy, Table
 from scalemix.tables.targets import Target
 from scalemix.tables.units import in_unit
+from scalemix.tables.written_numbers import code_among
 
 
 class Encoded(NamedTuple):
@@ -192,9 +193,12 @@ class InputColumns:
         cells = {n: look_like_numbers(table.column(n)) for n in words if n not in table.categorical}
         return {name: cell for name, cell in cells.items() if cell is not None}
 
-    def taken_for_numbers(self, table: Table) -> dict[str, str]:
-        """The columns of numbers that may be codes, such as 00501, each with a cell."""
-        return codes_in(table.columns, sorted(self.numbers))
+    def taken_for_numbers(self, table: Table) -> str | None:
+        """A line about columns of numbers that may be codes, such as 00501, if there are any."""
+        names = [c.name for c in self.inputs if c.name in self.numbers]
+        codes = {name: code_among(table.written(name)) for name in names}
+        told = [f"{n!r} ({code} is {int(code)})" for n, code in codes.items() if code is not None]
+        return f"text with zeros in front is read as numbers: {shortened(told)}" if told else None
 
     def surprises(self, table: Table) -> list[str]:
         """The gaps of columns that had none in the table to learn from; what they are taken for."""

@@ -21,7 +21,6 @@ from scalemix.tables.written_numbers import (
     PATTERNS,
     POINT,
     SPACES,
-    code_among,
     has_numbers,
     is_number,
     is_python,
@@ -155,23 +154,7 @@ def settle(
     marks = set(told.values())
     common = said or (marks.pop() if len(marks) == 1 else None)
     units = {name: column.unit for name, column in with_units.items()}
-    # A model's columns are what they are.
-    codes = {} if known.numbers is not None else codes_in(columns, considered)
-    on_codes = [f"{in_words(codes)}; --categorical reads such a column as labels"] if codes else []
-    remarks = (*on_units, *_remarks(examples), *on_codes)
-    return Settled(changed, common, decimals, units, remarks)
-
-
-def codes_in(columns: Mapping[str, Sequence[Cell]], names: Iterable[str]) -> dict[str, str]:
-    """Those of the columns whose numbers may be codes, such as 00501, each with a cell."""
-    codes = {name: code_among(columns[name]) for name in names}
-    return {name: code for name, code in codes.items() if code is not None}
-
-
-def in_words(codes: Mapping[str, str]) -> str:
-    """How codes are read."""
-    told = shortened(f"{name!r} ({code} is {int(code)})" for name, code in codes.items())
-    return f"text with zeros in front is read as numbers: {told}"
+    return Settled(changed, common, decimals, units, (*on_units, *_remarks(examples)))
 
 
 def _settle_units(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from scalemix.tables.arrow_cells import texts_of
+from scalemix.tables.arrow_cells import ArrowCells, texts_of
 from scalemix.tables.table import Cell
 
 SPACES = " \u00a0\u2009\u202f"
@@ -62,7 +62,7 @@ def code_among(cells: Iterable[Cell]) -> str | None:
 
     `None` if no cell begins with a zero, or some cell is anything else.
     """
-    texts = texts_of(cells)
+    texts = texts_of(cells.distinct()[0] if isinstance(cells, ArrowCells) else cells)
     code = next((text for text in texts if len(text) > 1 and text.startswith("0")), None)
     if code is None or not all(len(text) == len(code) and text.isdecimal() for text in texts):
         return None
