@@ -96,5 +96,12 @@ def test_a_worker_reads_the_folds_of_a_table_as_they_are(tables, tmp_path, class
 
 
 def test_coverage_counts_by_its_distance(tables):
-    assert tables.value({"coverage90": 0.85}, "coverage90") == pytest.approx(0.05)
-    assert tables.value({"coverage90": 0.97}, "coverage90") == pytest.approx(0.07)
+    assert tables.value({"coverage90": 0.85}, "coverage_by_fold") == pytest.approx(0.05)
+    assert tables.value({"coverage90": 0.97}, "coverage_by_fold") == pytest.approx(0.07)
+
+
+def test_coverage_is_that_of_all_rows_of_the_folds(tables):
+    """Too much in one fold and too little in another is as it should be."""
+    folds = [[{"coverage90": share} for share in shares] for shares in ((0.8, 0.92), (1.0, 0.92))]
+    np.testing.assert_array_equal(tables.rank_folds(folds, "coverage", 1), [1, 2])
+    np.testing.assert_array_equal(tables.rank_folds(folds, "coverage_by_fold", 1), [2, 1])
