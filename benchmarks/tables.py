@@ -182,11 +182,16 @@ def value(fit: dict, measure: str) -> float:
     return abs(fit["coverage90"] - 0.9) if measure == "coverage_by_fold" else fit[measure]
 
 
+def miscovered(folds: list[list[dict]]) -> np.ndarray:
+    """By how much each package's intervals cover more or less than 90% of all rows of the folds."""
+    covered = np.mean([[fit["coverage90"] for fit in fold] for fold in folds], axis=0)
+    return np.abs(covered - 0.9)
+
+
 def rank_folds(folds: list[list[dict]], measure: str, sign: int) -> np.ndarray:
     """The mean rank of each package on one table, of which each fold has a fit of each package."""
     if measure == "coverage":
-        covered = np.mean([[fit["coverage90"] for fit in fold] for fold in folds], axis=0)
-        return rankdata(np.abs(covered - 0.9))
+        return rankdata(miscovered(folds))
     each = [rankdata([sign * value(fit, measure) for fit in fold]) for fold in folds]
     return np.mean(each, axis=0)
 
@@ -210,6 +215,16 @@ def timed(fits: dict, which: Sequence[tuple[str, str]], packages: Sequence[str])
     ]
 
 
+def by_table(
+    fits: dict, which: Sequence[tuple[str, str]], packages: Sequence[str]
+) -> dict[str, list[list[dict]]]:
+    """The fits of each table: fold by fold, one of each package."""
+    tables: dict[str, list[list[dict]]] = {}
+    for name, fold in which:
+        tables.setdefault(name, []).append([fits[name][fold][package] for package in packages])
+    return tables
+
+
 def ranks(
     fits: dict, which: list[tuple[str, str]], packages: Sequence[str], task: str, measure: str
 ) -> list[str]:
@@ -217,12 +232,10 @@ def ranks(
     if measure == "seconds":
         which = timed(fits, which, packages)
     sign = -1 if MEASURES[task][measure] else 1
-    by_table: dict[str, list[list[dict]]] = {}
-    for name, fold in which:
-        by_table.setdefault(name, []).append([fits[name][fold][package] for package in packages])
-    if not by_table:
+    tables = by_table(fits, which, packages)
+    if not tables:
         return [""] * len(packages)
-    each = [rank_folds(folds, measure, sign) for folds in by_table.values()]
+    each = [rank_folds(folds, measure, sign) for folds in tables.values()]
     return [f"{rank:.1f}" for rank in np.mean(each, axis=0)]
 
 
@@ -250,6 +263,18 @@ def write_tables(results: dict) -> None:
             shape = results["tables"][name]
             rows.append((name, f"{shape['rows']}", f"{shape['columns']}", f"{len(here)}", *own))
         write_table(f"tables_{task}_ours", rows, ("table", "rows", "columns", "folds", *labels))
+
+
+def write_coverage(results: dict) -> None:
+    """How far intervals are from covering 90% of the rows of tables that were tested to the end."""
+    packages = [package for package in ALL if package not in results["left_out"]]
+    which = complete(results["fits"], list(REGRESSION), packages)
+    tables = by_table(results["fits"], which, packages).values()
+    off = [miscovered(folds) for folds in tables if len(folds) == NUM_FOLDS]
+    if off:
+        cells = [f"{share:.1%}" for share in np.mean(off, axis=0)]
+        rows = list(zip(packages, cells, strict=True))
+        write_table("tables_coverage", rows, (f"{len(off)} tables", "off 90% by"))
 
 
 def merge(results: dict, other: dict) -> None:
@@ -322,6 +347,7 @@ def main() -> None:
             fit_missing(results, given, Path(folder))
     if given.results == FILE:
         write_tables(results)
+        write_coverage(results)
 
 
 if __name__ == "__main__":

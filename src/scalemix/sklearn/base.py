@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, check_X_y, validate_data
+from sklearn.utils.validation import check_is_fitted, check_X_y
 
 from scalemix._text import listing, shortened
 from scalemix._warnings import Said, warn
@@ -37,12 +37,12 @@ from scalemix.sklearn.inputs import (
     count,
     learn_encoder,
     needs_encoding,
+    note_columns,
     take,
     validated,
 )
 from scalemix.sklearn.targets import MissingTarget, with_targets
 from scalemix.tables import Table, is_frame, table_of
-from scalemix.tables.frames import names_of
 
 # What the constructors hand on to a recipe, where they have it. The task is a matter of the class.
 RECIPE_SETTINGS = tuple(name for name in settings_of(Recipe) if name != "task")
@@ -82,13 +82,10 @@ class ScaleMixEstimator(BaseEstimator):
         """Table and target, of which there may be `several`, by the rules of scikit-learn."""
         refuse_masked("X", X)
         refuse_masked("y", y)
-        if is_frame(X):
-            names_of(X)
-            if not len(X):
-                raise ValueError("X has no rows: there is nothing to learn from.")
+        if is_frame(X) and not len(X):
+            raise ValueError("X has no rows: there is nothing to learn from.")
         if needs_encoding(X):
-            # Names and number of columns are noted; the cells are for the encoder to check.
-            validate_data(self, X, skip_check_array=True)
+            note_columns(self, X, reset=True)
             table = table_of(X)
             # Targets are checked together with an array, which is not looked at.
             _, y = check_X_y(
@@ -209,8 +206,6 @@ class ScaleMixEstimator(BaseEstimator):
         """The inputs of networks, and how far rows lie outside, as far as it is known."""
         check_is_fitted(self, "posterior_")
         refuse_masked("X", X)
-        if is_frame(X):
-            names_of(X)
         surprises: list[str] = []
         if isinstance(self.encoder_, NumberEncoder):
             rows: Rows = np.asarray(validated(self, X, reset=False, dtype=np.float64))
@@ -220,7 +215,7 @@ class ScaleMixEstimator(BaseEstimator):
                     f"The estimator was fitted to a data frame with the columns "
                     f"{listing(self.encoder_.names)}; got {type(X).__name__}."
                 )
-            validate_data(self, X, reset=False, skip_check_array=True)
+            note_columns(self, X, reset=False)
             rows = table_of(X)
             surprises = self.encoder_.columns.surprises(rows)
         x = self.encoder_.encode(rows)

@@ -19,6 +19,7 @@ from scalemix.data.preparation import InputWarning
 from scalemix.data.ranges import Outside, Ranges
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
 from scalemix.tables.cells import short
+from scalemix.tables.frames import names_of
 
 Rows = np.ndarray | Table
 """Rows of numbers, or of cells."""
@@ -41,8 +42,16 @@ def _has_more(column: Any) -> bool:
     return values.dtype.kind == "O" or bool(np.isnan(values.astype(np.float64)).any())
 
 
+def note_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Have scikit-learn note the columns of a frame, or compare them; the cells are not for it."""
+    names_of(X)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
 def validated(estimator: Any, X: Any, *more: Any, **how: Any) -> Any:
     """What scikit-learn makes of a table of numbers, or of it and a target; or a `ValueError`."""
+    if is_frame(X):
+        names_of(X)
     try:
         return validate_data(estimator, X, *more, **how)
     except ValueError as error:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from scalemix.data.bins import Bins
-from scalemix.sklearn.inputs import warn_of_text
+from scalemix.sklearn.inputs import note_columns, warn_of_text
 from scalemix.tables import InputColumns, InputError, is_frame, learn_inputs, table_of
-from scalemix.tables.frames import names_of
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -142,5 +141,4 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"TableEncoder takes a data frame of pandas or polars, got {type(X).__name__}. "
                 f"An array of numbers needs no encoding."
             )
-        names_of(X)
-        validate_data(self, X, reset=reset, skip_check_array=True)
+        note_columns(self, X, reset=reset)

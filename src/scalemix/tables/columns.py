@@ -195,7 +195,9 @@ class InputColumns:
 
     def taken_for_numbers(self, table: Table) -> str | None:
         """A line about columns of numbers that may be codes, such as 00501, if there are any."""
-        names = [c.name for c in self.inputs if c.name in self.numbers]
+        # Targets that are numbers are among these, too.
+        numbers = self.numbers
+        names = [column.name for column in self.inputs if column.name in numbers]
         codes = {name: code_among(table.written(name)) for name in names}
         told = [f"{n!r} ({code} is {int(code)})" for n, code in codes.items() if code is not None]
         return f"text with zeros in front is read as numbers: {shortened(told)}" if told else None
