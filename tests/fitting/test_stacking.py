@@ -159,12 +159,12 @@ def test_trials_are_shorter_than_long_final_fits():
         return shorten(method, share, method.num_steps(320)).num_steps(240)
 
     assert steps(0.3, steps=20_000) == 6_000
-    assert steps(0.3, steps=5_000) == 2_500
+    assert steps(0.3, steps=4_000) == 1_500
     assert steps(0.3, steps=500) == 500
     # Ten steps an epoch of 320 rows, whatever the number of rows of the trial.
     assert steps(0.5, epochs=1_000) == 5_000
     # One that says nothing of its length has 5,000.
-    assert steps(0.3) == 2_500
+    assert steps(0.3) == 1_500
 
 
 # Recipes, and estimators of classes, stack them too.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from scalemix._text import counted
 from scalemix.analysis.numbers import as_cell
 from scalemix.tables import InputColumns, Table
 from scalemix.tables.cells import numbers, word
@@ -37,12 +38,12 @@ def describe_columns(columns: InputColumns, table: Table | None) -> "list[Column
 
 
 def plain_places(columns: InputColumns) -> tuple[int, ...]:
-    """The inputs that are no bins."""
+    """The inputs that are no bins and no repeated numbers."""
     return tuple(
         place
         for column in columns.inputs
         for i, place in enumerate(columns.groups[column.name])
-        if not (isinstance(column, Numeric) and 0 < i < len(column.edges))
+        if not (isinstance(column, Numeric) and 0 < i < len(column.features) - column.gaps)
     )
 
 
@@ -51,8 +52,17 @@ def _treat_numbers(column: Numeric, table: Table | None) -> str:
     if column.dates:
         first = "" if column.date_order == "ymd" else f" with the {FIRST[column.date_order]} first"
         what = f"dates{first}, as days since 1970"
-    if column.edges:
-        what += f", and an input for each of {len(column.edges) - 1} bins"
+    each = [
+        counted(num, name)
+        for num, name in (
+            (column.more.num_bins, "bin"),
+            (len(column.repeated), "number"),
+        )
+        if num
+    ]
+    if each:
+        often = " that many rows have" if column.repeated else ""
+        what += f", and an input for each of {' and '.join(each)}{often}"
         if column.optional_bins:
             what += ", which networks read if held-out rows said so"
     median = str(np.datetime64(round(column.fill), "D")) if column.dates else as_cell(column.fill)

@@ -12,10 +12,10 @@ class InputLayout(NamedTuple):
     """The number of the column that it was made of."""
     parts: np.ndarray
     """The number of the part of a column that it belongs to: a bin is a part of its own, and all
-    categories of a column are one."""
+    categories of a column are one, as are all numbers that repeat."""
     scaled: np.ndarray
-    """Whether it is divided by its standard deviation. Bins and categories keep their unit: a rare
-    category would otherwise be a large number."""
+    """Whether it is divided by its standard deviation. Bins, categories and numbers that repeat
+    keep their unit: a rare category would otherwise be a large number."""
     optional: np.ndarray
     """Whether held-out rows may decide to do without it, as they may with bins."""
     levels: np.ndarray
@@ -36,13 +36,17 @@ def join(parts: list[InputLayout]) -> InputLayout:
     return InputLayout(columns, np.concatenate(numbers), scaled, optional, levels)
 
 
-def of_numbers(num_bins: int = 0, *, optional: bool = False, gaps: bool = False) -> InputLayout:
-    """A column of numbers: the number itself, its bins, and whether it is missing."""
-    size = 1 + num_bins + gaps
-    place = np.arange(size)
-    is_bin = (place > 0) & (place <= num_bins)
-    none = np.zeros(size, int)
-    return InputLayout(none, place, place == 0, optional & is_bin, none)
+def of_numbers(
+    num_bins: int = 0, num_repeated: int = 0, *, optional: bool = False, gaps: bool = False
+) -> InputLayout:
+    """A column of numbers: the number itself, its bins, numbers that repeat, and whether it is
+    missing."""
+    place = np.arange(1 + num_bins + num_repeated + gaps)
+    more = (place > 0) & (place <= num_bins + num_repeated)
+    # All numbers that repeat are one part.
+    parts = place - np.clip(place - num_bins - 1, 0, max(num_repeated - 1, 0))
+    none = np.zeros(len(place), int)
+    return InputLayout(none, parts, place == 0, optional & more, none)
 
 
 def of_categories(num: int) -> InputLayout:

@@ -66,14 +66,16 @@ class Plan(NamedTuple):
 # Chains see all rows in every step, and mix better in small networks.
 CHAIN_STEPS, NUM_CHAINS, CHAIN_WIDTHS = 3_200, 8, (16, 16)
 # Plans for up to so many rows. Those of EM were chosen on tables that are in no benchmark here, and
-# on training rows of two that are (benchmarks/README.md).
-FEW_ROWS, MANY_ROWS = 5_000, 20_000
+# on training rows of some that are (benchmarks/README.md).
+HUNDREDS, THOUSAND, FEW_ROWS, MANY_ROWS = 500, 1_000, 5_000, 20_000
 EM_PLANS: dict[float, Plan] = {
-    FEW_ROWS: Plan(8_000, 64, 16, 2),
+    HUNDREDS: Plan(4_000, 64, 16, 2, learning_rate=2e-2, trial_share=0.375),
+    THOUSAND: Plan(6_000, 64, 16, 2, trial_share=0.25),
+    FEW_ROWS: Plan(8_000, 64, 16, 2, trial_share=0.3125),
     MANY_ROWS: Plan(10_000, 128, 16, 2),
     math.inf: Plan(4_000, 512, 8, 1),
 }
-FEW, MORE, MOST = EM_PLANS.values()
+FEWEST, FEWER, FEW, MORE, MOST = EM_PLANS.values()
 # Classes are learned sooner, and then by heart: trials that stop before would not show that.
 CLASS_PLANS: dict[float, Plan] = {
     FEW_ROWS: FEW._replace(steps=4_000, trial_share=1.0),
@@ -204,8 +206,9 @@ class RecipeSettings:
             Count(may_be_open=True),
             f"Steps of training; for MCMC, steps of each chain, the first half of which adapt "
             f"the sampler. By default {FEW.steps:,}, and {MORE.steps:,} for more than "
-            f"{FEW_ROWS:,} rows; {CHAIN_STEPS:,} for MCMC; for EM {MOST.steps:,} with more than "
-            f"{MANY_ROWS:,} rows, whose batches are larger; for EM with classes "
+            f"{FEW_ROWS:,} rows; {CHAIN_STEPS:,} for MCMC; for EM {FEWEST.steps:,} with up to "
+            f"{HUNDREDS:,} rows, {FEWER.steps:,} with up to {THOUSAND:,}, and {MOST.steps:,} with "
+            f"more than {MANY_ROWS:,}, whose batches are larger; for EM with classes "
             f"{FEW_CLASSES.steps:,}, and {MORE_CLASSES.steps:,} for {FEW_ROWS:,} to {MANY_ROWS:,} "
             f"rows.",
         ),
@@ -223,9 +226,9 @@ class RecipeSettings:
         default=None,
         metadata=_setting(
             Positive(may_be_open=True),
-            f"Where the rate of Adam starts. It falls to zero along a cosine. By default {RATE:g}, "
-            f"and {MOST_CLASSES.learning_rate:g} for EM with classes and more than "
-            f"{MANY_ROWS:,} rows.",
+            f"Where the rate of Adam starts. It falls to zero along a cosine. By default {RATE:g}; "
+            f"for EM {FEWEST.learning_rate:g} with up to {HUNDREDS:,} rows and no classes, and "
+            f"{MOST_CLASSES.learning_rate:g} with classes and more than {MANY_ROWS:,} rows.",
         ),
     )
     temperature: float | Literal["auto"] = dataclasses.field(

@@ -111,7 +111,7 @@ def fit_stacked(
         there are as many left; then they begin anew. Every part that is held out takes a copy of
         the other rows: on tables that nearly fill the memory, give 1.
     trial_share : float, default 0.3
-        The share of the steps that trials take, since settings show their worth early. It is 2,500
+        The share of the steps that trials take, since settings show their worth early. It is 1,500
         steps if that is more, but never more than the final fits take.
     held_out : float, default 0.25
         The share of the rows on which candidates are tried. Where that makes fewer than 10 rows,

@@ -21,7 +21,7 @@ from scalemix.inference.training.settings import Training
 NUM_SCORED = 64
 # Trials are no shorter than this, unless the final fits are: networks that have hardly begun to
 # learn are too unsure of everything, and say nothing about those that have.
-LEAST_TRIAL_STEPS = 2500
+LEAST_TRIAL_STEPS = 1500
 
 
 class HeldOut(NamedTuple):
@@ -75,9 +75,9 @@ def try_out(
         )
     ]
     schedule = candidates[0][0].method.schedule(train)
-    scores = run_jobs(
-        jobs, schedule, train, control=control, lengths=[len(one.y) for one in data]
-    ).score_rows(stack(held_out), NUM_SCORED)
+    lengths, to_score = [len(one.y) for one in data], (stack(held_out), NUM_SCORED)
+    tried = run_jobs(jobs, schedule, train, control=control, lengths=lengths, to_score=to_score)
+    scores = tried.score_rows(*to_score)
     log_prob, cdf = np.asarray(scores.log_prob), np.asarray(scores.cdf)
     results, first = [], 0
     for i, options in enumerate(candidates):

@@ -67,15 +67,15 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         rows.
     max_steps : int, optional
         Steps of training; for MCMC, steps of each chain, the first half of which adapt the sampler.
-        By default 8,000, and 10,000 for more than 5,000 rows; 3,200 for MCMC; for EM 4,000 with
-        more than 20,000 rows, whose batches are larger; for EM with classes 4,000, and 5,000 for
-        5,000 to 20,000 rows.
+        By default 8,000, and 10,000 for more than 5,000 rows; 3,200 for MCMC; for EM 4,000 with up
+        to 500 rows, 6,000 with up to 1,000, and 4,000 with more than 20,000, whose batches are
+        larger; for EM with classes 4,000, and 5,000 for 5,000 to 20,000 rows.
     batch_size : int, optional
         Rows in a step of training. By default 64; 128 for more than 5,000 rows; and 512 for EM with
         more than 20,000. Chains use all rows.
     learning_rate : float, optional
-        Where the rate of Adam starts. It falls to zero along a cosine. By default 0.01, and 0.003
-        for EM with classes and more than 20,000 rows.
+        Where the rate of Adam starts. It falls to zero along a cosine. By default 0.01; for EM 0.02
+        with up to 500 rows and no classes, and 0.003 with classes and more than 20,000 rows.
     temperature : float or "auto", default="auto"
         How strongly EM weighs the prior; 1 is Bayes' rule. With "auto", held-out rows choose.
     noise_floor : float or "auto", default="auto"

@@ -6,6 +6,7 @@ line.
 """
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from sklearn.utils.validation import validate_data
 
 from scalemix._text import shortened
 from scalemix._warnings import warn
-from scalemix.data.bins import Bins, count_bins, find_edges, ramps
-from scalemix.data.input_layout import InputLayout
+from scalemix.data.bins import Bins
+from scalemix.data.input_layout import InputLayout, join, of_numbers
+from scalemix.data.number_inputs import NumberInputs, learn_number_inputs
 from scalemix.data.preparation import InputWarning
 from scalemix.data.ranges import Outside, Ranges
 from scalemix.tables import InputColumns, Table, is_frame, learn_inputs
@@ -76,20 +78,27 @@ def count(rows: Rows) -> int:
 
 @dataclasses.dataclass(frozen=True)
 class NumberEncoder:
-    """An array of numbers, and their bins after all of them."""
+    """An array of numbers; after all of them their bins, and those that repeat."""
 
     edges: tuple[tuple[float, ...], ...]
     optional: bool
+    repeated: tuple[tuple[float, ...], ...] = ()
+    """By column; in pickles from before there is nothing."""
+
+    @property
+    def more(self) -> list[NumberInputs]:
+        """What each column becomes besides the number itself."""
+        both = itertools.zip_longest(self.edges, self.repeated, fillvalue=())
+        return [NumberInputs(*one) for one in both]
 
     @property
     def layout(self) -> InputLayout:
-        """What the inputs are: all numbers, then all bins."""
-        num_bins = [max(len(edges) - 1, 0) for edges in self.edges]
-        columns = np.arange(len(num_bins))
-        owners = np.concatenate([columns, np.repeat(columns, num_bins)])
-        is_bin = np.arange(len(owners)) >= len(columns)
-        places, none = np.arange(len(owners)), np.zeros(len(owners), int)
-        return InputLayout(owners, places, ~is_bin, is_bin & self.optional, none)
+        """What the inputs are: all numbers, then bins and repeated numbers by column."""
+        each = join(
+            [of_numbers(m.num_bins, len(m.repeated), optional=self.optional) for m in self.more]
+        )
+        # The first input of a column is the number itself.
+        return InputLayout(*(part[np.argsort(~each.scaled, kind="stable")] for part in each))
 
     def outside(self, ranges: Ranges, rows: Rows, x: np.ndarray) -> Outside:
         """How far rows, which became the inputs `x`, lie outside; none has words or gaps."""
@@ -98,8 +107,8 @@ class NumberEncoder:
     def encode(self, rows: Rows) -> np.ndarray:
         """The inputs of networks."""
         assert not isinstance(rows, Table)
-        binned = [ramps(column, edges) for column, edges in zip(rows.T, self.edges, strict=True)]
-        return np.concatenate([rows, *binned], axis=1)
+        more = [of.expand(column) for column, of in zip(rows.T, self.more, strict=True)]
+        return np.concatenate([rows, *more], axis=1)
 
     def numbers(self, x: np.ndarray) -> np.ndarray:
         """The numbers among encoded inputs."""
@@ -201,8 +210,6 @@ def learn_encoder(
         warn_of_text(columns, rows)
         return FrameEncoder(columns, tuple(rows.columns))
     num_rows = len(rows) if weight is None else int(np.count_nonzero(weight))
-    num_bins = count_bins(bins, num_rows, rows.shape[1])
-    edges = tuple(
-        () if num_bins is None else find_edges(column, num_bins, weight) for column in rows.T
-    )
-    return NumberEncoder(edges, bins == "auto")
+    more = learn_number_inputs(list(rows.T), bins, num_rows, weight)
+    edges, repeated = tuple(m.edges for m in more), tuple(m.repeated for m in more)
+    return NumberEncoder(edges, bins == "auto", repeated)

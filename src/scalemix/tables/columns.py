@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from scalemix._text import few_lines, listing, shortened
+from scalemix._text import counted, few_lines, listing, shortened
 from scalemix.data.input_layout import InputLayout, join
 from scalemix.data.ranges import UnknownWords
 from scalemix.data.scaling import FARTHEST, Scaling, farthest_cell
@@ -48,10 +48,18 @@ class Encoded(NamedTuple):
 
 
 def _bins(column: Numeric) -> str:
-    """How many bins a column has, and whether networks may do without them."""
-    if not column.edges:
+    """How many bins and repeated numbers a column has, and whether networks may do without them."""
+    parts = [
+        counted(num, what)
+        for num, what in (
+            (column.more.num_bins, "bin"),
+            (len(column.repeated), "repeated number"),
+        )
+        if num
+    ]
+    if not parts:
         return ""
-    return f" ({len(column.edges) - 1} bins{', if they help' if column.optional_bins else ''})"
+    return f" ({', '.join(parts)}{', if they help' if column.optional_bins else ''})"
 
 
 def _gap_in_words(column: Categorical) -> str:
@@ -154,9 +162,9 @@ class InputColumns:
         return [name for name in table.columns if name not in known]
 
     def without_bins(self) -> Self:
-        """The same columns, of which none has bins."""
+        """The same columns, of which none has bins or repeated numbers."""
         plain = (
-            dataclasses.replace(column, edges=(), optional_bins=False)
+            dataclasses.replace(column, edges=(), repeated=(), optional_bins=False)
             if isinstance(column, Numeric)
             else column
             for column in self.inputs

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from scalemix.data.bins import ramps
 from scalemix.data.input_layout import InputLayout, of_categories, of_levels, of_numbers
+from scalemix.data.number_inputs import NumberInputs
 from scalemix.data.ranges import UnknownWords
 from scalemix.data.values import is_finite
 from scalemix.tables.cells import distinct_of, numbers, word
@@ -20,16 +20,16 @@ MOST_CATEGORIES = 500
 # 1.6 million if there are 50 units, and for each weight Adam reads or writes six numbers.
 MOST_LEVELS = 32_768
 # Values that go without saying in a file.
-UNSAID = (("spread", None), ("date_order", "ymd"), ("unit", ""))
+UNSAID = (("spread", None), ("date_order", "ymd"), ("unit", ""), ("repeated", ()))
 
 
 @dataclasses.dataclass(frozen=True)
 class Numeric:
     """A column of numbers or dates.
 
-    With `edges`, each bin between two of them is one more input. A missing number counts as `fill`,
-    the median; with `gaps`, the last input says that it is missing, so that networks learn what to
-    make of that.
+    With `edges`, each bin between two of them is one more input, and so is each of the `repeated`
+    numbers. A missing number counts as `fill`, the median; with `gaps`, the last input says that it
+    is missing, so that networks learn what to make of that.
     """
 
     name: str
@@ -41,25 +41,32 @@ class Numeric:
     by this first."""
     gaps: bool = False
     optional_bins: bool = False
-    """Whether held-out rows may decide to do without the bins."""
+    """Whether held-out rows may decide to do without bins and repeated numbers."""
     date_order: DateOrder = "ymd"
     """What comes first in dates."""
     unit: str = ""
     """The sign that numbers had, such as %."""
+    repeated: tuple[float, ...] = ()
+    """The numbers that so many rows share that each has an input of its own."""
     kind: Literal["numeric"] = "numeric"
 
     @property
     def features(self) -> list[str]:
         """What each input is."""
-        bins = itertools.pairwise(self.edges)
         gaps = [f"{self.name} is missing"] if self.gaps else []
-        return [self.name, *(f"{self.name}, {low:.4g} to {high:.4g}" for low, high in bins), *gaps]
+        return [self.name, *self.more.names(self.name), *gaps]
+
+    @property
+    def more(self) -> NumberInputs:
+        """Bins and repeated numbers."""
+        return NumberInputs(self.edges, self.repeated)
 
     @property
     def layout(self) -> InputLayout:
         """What the inputs are."""
-        num_bins = max(len(self.edges) - 1, 0)
-        return of_numbers(num_bins, optional=self.optional_bins, gaps=self.gaps)
+        return of_numbers(
+            self.more.num_bins, len(self.repeated), optional=self.optional_bins, gaps=self.gaps
+        )
 
     @property
     def written(self) -> DateOrder | None:
@@ -77,7 +84,7 @@ class Numeric:
         values = np.where(missing, self.fill, values)
         inputs = values if self.spread is None else (values - self.fill) / self.spread
         gaps = missing[:, None].astype(float)[:, : int(self.gaps)]
-        return np.concatenate([inputs[:, None], ramps(values, self.edges), gaps], axis=1)
+        return np.concatenate([inputs[:, None], self.more.expand(values, ~missing), gaps], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -182,7 +189,8 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
         if order not in FIRST:
             raise TypeError(f"dates in the order {order!r:.40}")
         unit = read_text(said.get("unit", ""))
-        return Numeric(name, fill, dates, edges, spread, gaps, optional, order, unit)
+        repeated = tuple(_number(number) for number in said.get("repeated", ()))
+        return Numeric(name, fill, dates, edges, spread, gaps, optional, order, unit, repeated)
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")
     categories = tuple(read_text(category) for category in said["categories"])

@@ -7,14 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from scalemix._text import listing
-from scalemix.data.bins import (
-    Bins,
-    NumBins,
-    check_bins,
-    count_bins,
-    find_edges,
-    weighted_median,
-)
+from scalemix.data.bins import Bins, check_bins, weighted_median
+from scalemix.data.number_inputs import learn_number_inputs
 from scalemix.fitting.settings import Task
 from scalemix.tables.cells import exact, numbers, short, whole, word
 from scalemix.tables.columns import Columns, InputColumns
@@ -217,10 +211,16 @@ def learn_inputs(
         else:
             inputs.append(column)
     numeric = [column for column in inputs if isinstance(column, Numeric)]
-    num_bins = count_bins(bins, part.num_rows, len(numeric))
-    if num_bins is not None:
-        binned = {c.name: _with_bins(c, part, num_bins, bins == "auto", weight) for c in numeric}
-        inputs = [binned.get(column.name, column) for column in inputs]
+    if bins is not None:
+        values = [numbers(part, c.name, dates=c.written) for c in numeric]
+        more = learn_number_inputs(values, bins, part.num_rows, weight)
+        by_name = {
+            c.name: dataclasses.replace(
+                c, edges=m.edges, repeated=m.repeated, optional_bins=bins == "auto"
+            )
+            for c, m in zip(numeric, more, strict=True)
+        }
+        inputs = [by_name.get(column.name, column) for column in inputs]
     if not inputs:
         why = "; ".join(f"{name!r}: {why}" for name, why in left_out.items()) or "no other column"
         why = why if len(why) <= 300 else why[:297] + "..."
@@ -323,16 +323,6 @@ def _ask_for_order(table: Table, facts: ColumnFacts) -> InputError:
             "it a categorical type, to read it as words.",
         ),
     )
-
-
-def _with_bins(
-    column: Numeric, part: Table, num_bins: NumBins, optional: bool, weight: np.ndarray
-) -> Numeric:
-    """The column with bins, of which held-out rows may do without if they are `optional`."""
-    values = numbers(part, column.name, dates=column.written)
-    seen = ~np.isnan(values)
-    edges = find_edges(values[seen], num_bins, weight[seen])
-    return dataclasses.replace(column, edges=edges, optional_bins=optional)
 
 
 def _learn_words(

@@ -18,7 +18,7 @@ from scalemix.inference.side_by_side import SideBySide, stack_fits, take
 from scalemix.inference.training import loop
 from scalemix.inference.training.engine import Engine, Schedule
 from scalemix.inference.training.findings import warn_of_useless_fits
-from scalemix.inference.training.programs import held_out_scores, split_keys
+from scalemix.inference.training.programs import HeldOutScores, split_keys
 from scalemix.inference.training.scoring import RowScores
 from scalemix.inference.training.sources import InMemory, Streamed
 from scalemix.model.model import Model
@@ -106,11 +106,8 @@ class TrainedJobs(NamedTuple):
 
     def score_rows(self, held_out: Data, num_draws: int) -> RowScores:
         """What each job says of the held-out rows of its data set: (jobs, rows)."""
-        which, keys = [job.which for job in self.jobs], [job.key for job in self.jobs]
-        return held_out_scores(
-            self.layout, self.starts, self.trained.state, held_out, np.array(which),
-            stack_keys(keys), num_draws,
-        )  # fmt: skip
+        scores = _scores(self.jobs, self.layout, self.starts, held_out, num_draws)
+        return scores.of(self.trained.state)
 
 
 def run_jobs(
@@ -120,10 +117,12 @@ def run_jobs(
     held_out: Sequence[Data] | None = None,
     control: Control = Control(),  # noqa: B008
     lengths: Sequence[int] = (),
+    to_score: tuple[Data, int] | None = None,
 ) -> TrainedJobs:
     """Train all these models as one program, each on the data set that it names.
 
-    Data are padded so that the program also serves runs on data sets of these `lengths`.
+    Data are padded so that the program also serves runs on data sets of these `lengths`. What
+    `score_rows` will be asked `to_score`, rows and draws, it has a program for by then.
     """
     engine = jobs[0].engine
     engines = type(engine).side_by_side([job.engine for job in jobs])
@@ -148,11 +147,19 @@ def run_jobs(
     num_sets = len(serves) if size * len(serves) <= MOST_PADDING else 0
     stacked = stack(train, exact=exact, least=max(lengths), least_sets=num_sets)
     source = InMemory(stacked, num_rows, sets, schedule, order_keys, layout, min(lengths))
+    ahead = None if to_score is None else _scores(jobs, layout, starts, *to_score).compile
     trained = loop.run(
         starts, source, None if held_out is None else stack(held_out), sets, schedule, keys,
-        control, layout,
+        control, layout, ahead,
     )  # fmt: skip
     return TrainedJobs(jobs, train, starts, trained, layout)
+
+
+def _scores(
+    jobs: Sequence[Job], layout: Layout, starts: SideBySide, held_out: Data, num_draws: int
+) -> HeldOutScores:
+    which, keys = np.array([job.which for job in jobs]), stack_keys([job.key for job in jobs])
+    return HeldOutScores(layout, starts, held_out, which, keys, num_draws)
 
 
 def run_stream(

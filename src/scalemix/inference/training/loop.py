@@ -4,6 +4,9 @@ Steps run on the device in chunks, many models side by side. Between chunks Pyth
 objective and keeps the best state; the driver does the rest.
 """
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
+from scalemix._threads import in_this_precision
 from scalemix._types import PyTree
 from scalemix.data.batches import Data
 from scalemix.inference.driver import Control, Run, drive, num_chunks
@@ -48,15 +52,19 @@ def run(
     keys: PRNGKeyArray,
     control: Control,
     layout: Layout,
+    ahead: Callable[[PyTree], None] | None = None,
 ) -> Trained:
     """Run engines on models, both stacked on a leading axis, each pair with a key of its own.
 
     `held_out` are data sets stacked on a leading axis; `sets` says which of them each model has.
     What an engine holds as plain values is the same for all models; what it holds as arrays may
-    differ. `layout` says where the models run.
+    differ. `layout` says where the models run. `ahead` is given the first state, and runs in
+    another thread while the program of the steps is compiled, which takes one core.
     """
-    training = _TrainingRun(starts, source, held_out, sets, schedule, keys, layout)
-    memory = drive(training, control)
+    with ThreadPoolExecutor(1) as pool:
+        begun = None if ahead is None else partial(pool.submit, in_this_precision(ahead))
+        training = _TrainingRun(starts, source, held_out, sets, schedule, keys, layout, begun)
+        memory = drive(training, control)
     done = int(memory.done)
     chunks_done = num_chunks(done, schedule.chunk_steps)
     return Trained(
@@ -101,7 +109,9 @@ class _TrainingRun(Run[TrainingMemory]):
         schedule: Schedule,
         keys: PRNGKeyArray,
         layout: Layout,
+        begun: Callable[[PyTree], object] | None,
     ):
+        self.begun = begun
         self.num_steps, self.chunk_steps = schedule.num_steps, schedule.chunk_steps
         self.patience, self.layout = schedule.patience, layout
         self.identity = starts, source, held_out, keys
@@ -124,7 +134,7 @@ class _TrainingRun(Run[TrainingMemory]):
         ]
         state = (groups.shapes if resuming else groups.run)(programs.init, arguments)
         num_models, chunks = self.chunks.num_models, num_chunks(self.num_steps, self.chunk_steps)
-        return TrainingMemory(
+        memory = TrainingMemory(
             done=np.zeros((), np.int64),
             stopped=np.zeros((), bool),
             state=state,
@@ -139,6 +149,10 @@ class _TrainingRun(Run[TrainingMemory]):
             },
             log_likelihood=np.full((num_models, self.num_steps), np.nan, np.float32),
         )
+        # The steps have been traced by now.
+        if self.begun is not None and not resuming:
+            self.begun(state)
+        return memory
 
     def advance(self, memory: TrainingMemory) -> TrainingMemory:
         done = int(memory.done)

@@ -144,22 +144,33 @@ def _side_by_side(function: Callable[..., PyTree]) -> Callable[..., PyTree]:
     return mapped
 
 
-def held_out_scores(
-    layout: Layout,
-    starts: SideBySide,
-    state: PyTree,
-    held_out: Data,
-    sets: np.ndarray,
-    keys: PRNGKeyArray,
-    num_draws: int,
-) -> RowScores:
+class HeldOutScores(NamedTuple):
     """What stacked models, after a run, say of the rows that each did not see: (models, rows)."""
-    arrays, static = eqx.partition(starts, eqx.is_array)
-    placed = layout.place_sets(held_out, sets)
-    # Beside the keys that the run made of the same ones.
-    state, arrays, keys = layout.place((state, arrays, noise_keys(side_key(keys))))
-    scores = score_rows(layout.mesh, static, state, arrays, *placed, keys, num_draws)
-    return jax.tree.map(lambda values: np.asarray(values, np.float64), layout.cut(scores))
+
+    layout: Layout
+    starts: SideBySide
+    held_out: Data
+    sets: np.ndarray
+    """The number of each model's data set."""
+    keys: PRNGKeyArray
+    num_draws: int
+
+    def of(self, state: PyTree) -> RowScores:
+        """The scores under the state that the run led to."""
+        scores = score_rows(*self._arguments(state))
+        return jax.tree.map(lambda values: np.asarray(values, np.float64), self.layout.cut(scores))
+
+    def compile(self, state: PyTree) -> None:
+        """Compile the program of `of`, for a state of this shape."""
+        score_rows.lower(*self._arguments(state)).compile()
+
+    def _arguments(self, state: PyTree) -> tuple[Any, ...]:
+        arrays, static = eqx.partition(self.starts, eqx.is_array)
+        placed = self.layout.place_sets(self.held_out, self.sets)
+        # Beside the keys that the run made of the same ones.
+        keys = noise_keys(side_key(self.keys))
+        state, arrays, keys = self.layout.place((state, arrays, keys))
+        return self.layout.mesh, static, state, arrays, *placed, keys, self.num_draws
 
 
 @eqx.filter_jit

@@ -1,10 +1,15 @@
-"""R-hat and effective sample sizes, by ArviZ."""
+"""R-hat, and effective sample sizes by ArviZ.
+
+R-hat ends every fit by chains, and importing ArviZ would take longer than many of these: it is
+computed here.
+"""
 
 import dataclasses
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -61,10 +66,40 @@ def find_convergence(values: np.ndarray) -> Convergence:
 
 
 def find_rhat(values: np.ndarray) -> np.ndarray:
-    """R-hat of quantities of which there are values `(chains, samples, ...)`."""
+    """R-hat of quantities of which there are values `(chains, samples, ...)`.
+
+    The larger one of the bulk and of the tails, of ranks within the halves of all chains (Vehtari,
+    Gelman, Simpson, Carpenter and Bürkner, 2021). NaN for a single chain, which agrees with none.
+    """
+    if len(values) < 2:
+        return np.full(values.shape[2:], np.nan)
+    half = values.shape[1] // 2
+    halves = np.concatenate([values[:, :half], values[:, -half:]]).astype(float)
+    halves = halves.reshape(*halves.shape[:2], -1)
+    far = np.abs(halves - np.median(halves, axis=(0, 1)))
+    # Quantities that never change divide by their variance, zero.
     with np.errstate(all="ignore"):
-        rhat = load_arviz().rhat(_dataset(values), method="rank")
-    return _as_array(rhat, values)
+        rhat = np.maximum(_plain_rhat(_normal_scores(halves)), _plain_rhat(_normal_scores(far)))
+    return rhat.reshape(values.shape[2:])
+
+
+def _plain_rhat(values: np.ndarray) -> np.ndarray:
+    """`sqrt(((n - 1) W + B) / (n W))`: W is the variance within the n samples of a chain, B is n
+    times that of the chains' means."""
+    num = values.shape[1]
+    within = values.var(axis=1, ddof=1).mean(axis=0)
+    between = num * values.mean(axis=1).var(axis=0, ddof=1)
+    return np.sqrt(((num - 1) * within + between) / (num * within))
+
+
+def _normal_scores(values: np.ndarray) -> np.ndarray:
+    """Normal quantiles of the ranks among all values of a quantity, which ties share."""
+    flat = values.reshape(-1, values.shape[2])
+    ranks = np.empty(flat.shape)
+    for place, column in enumerate(flat.T):
+        _, which, counts = np.unique(column, return_inverse=True, return_counts=True)
+        ranks[:, place] = (np.cumsum(counts) - (counts - 1) / 2)[which]
+    return ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(values.shape)
 
 
 def load_arviz() -> Any:
