@@ -48,7 +48,7 @@ def test_values_are_encoded_as_the_table_would_be(table):
     assert size.blocks.shape == (20, len(size.places))
     np.testing.assert_array_equal(size.blocks[:, 0], size.values)
     assert not size.blocks[:, -1].any()
-    assert "an input for each of 4 bins" in size.treatment
+    assert "one more for each bin (4)." in size.treatment
     assert "Empty cells (4 in 80 rows) count as the median" in size.treatment
     features = [columns.features[place] for place in plain_places(columns)]
     assert features[:3] == ["size", "size is missing", "town = Bonn"]

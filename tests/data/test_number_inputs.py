@@ -24,7 +24,7 @@ from tests.tables.test_columns import table
 
 
 def repeated(*columns, most=1000):
-    return find_repeated([(np.array(c, float), np.ones(len(c))) for c in columns], most)
+    return find_repeated([np.array(c, float) for c in columns], most)
 
 
 def test_numbers_of_enough_rows_have_inputs():
@@ -46,12 +46,21 @@ def test_the_most_frequent_ones_of_all_columns_come_first():
     assert lengths == [MOST_OF_A_COLUMN, 3]
 
 
-@settings(derandomize=True, max_examples=60)
-@given(st.lists(st.tuples(st.integers(-4, 4), st.integers(0, 30)), min_size=1))
-def test_a_weight_counts_a_row_as_often(rows):
-    numbers, counts = np.array(rows, float).T
-    weighted = find_repeated([(numbers, counts)], 5)
-    assert weighted == repeated(np.repeat(numbers, counts.astype(int)), most=5)
+def test_rows_count_whatever_their_weight_and_not_without_any():
+    codes = np.repeat([1.0, 2.0, 5.0, 9.0], LEAST_ROWS)
+    measured = np.arange(len(codes)) / 7
+    for weight in (0.01, 1000.0):
+        weights = np.full(len(codes), weight)
+        # Rows of weight zero are as good as none.
+        weights[codes == 5.0] = 0.0
+        of_codes, of_measured = learn_number_inputs([codes, measured], "auto", 10**4, weights)
+        assert of_codes.repeated == (1.0, 2.0, 9.0)
+        assert of_measured.repeated == ()
+
+
+def test_the_first_columns_have_those_that_are_equally_frequent():
+    column = np.repeat([1.0, 2.0, 3.0], LEAST_ROWS)
+    assert repeated(column, column, most=4) == [(1.0, 2.0, 3.0), (1.0,)]
 
 
 @settings(derandomize=True, max_examples=60)
@@ -65,6 +74,27 @@ def test_at_most_one_input_is_one_and_single_precision_makes_no_difference(numbe
     small = numbers[np.abs(numbers) < 1e9]
     rounded = small.astype(np.float32).astype(np.float64)
     np.testing.assert_array_equal(of.expand(rounded), of.expand(small))
+    # The other way round, too.
+    single = NumberInputs((), tuple(np.array([-7.7, 0.1], np.float32).astype(float).tolist()))
+    np.testing.assert_array_equal(single.expand(small), of.expand(small)[:, :2])
+
+
+def test_numbers_that_single_precision_merges_stay_apart():
+    of = NumberInputs((), (0.0, 2e7, 2e7 + 0.37))
+    numbers = np.array([0.0, -0.0, 1e-50, 2e7, 2e7 + 0.37, 2e7 + 0.99, 2e7 - 0.5, np.inf])
+    places = np.argmax(of.expand(numbers), axis=1)[of.expand(numbers).any(axis=1)]
+    assert of.expand(numbers).sum(axis=1).tolist() == [1, 1, 0, 1, 1, 0, 0, 0]
+    assert places.tolist() == [0, 0, 1, 2]
+    # Moments with fractions of a second are all different.
+    assert repeated(1.6e9 + np.arange(2000) / 64) == [()]
+
+
+def test_numbers_are_kept_and_named_as_they_were_written():
+    codes = np.repeat([0.1, -0.0, 12345678901.0, 12345678902.0], LEAST_ROWS)
+    (learned,) = repeated(codes)
+    assert learned == (0.0, 0.1, 12345678901.0, 12345678902.0)
+    names = NumberInputs((), learned).names("c")
+    assert names == ["c = 0", "c = 0.1", "c = 12345678901", "c = 12345678902"]
 
 
 def test_a_gap_is_no_number():
@@ -114,9 +144,21 @@ def test_columns_of_a_table(codes):
     x = columns.encode(data).x[:, [columns.features.index(name) for name in names]]
     np.testing.assert_array_equal(x[:-1], code[:-1, None] == np.array(a.repeated))
     assert not x[-1].any()
+    # Where training had no gap, one counts as the median, and is not told from it.
+    whole = learn_columns(
+        table(a=[f"{number:g}" for number in code], y=[str(i % 7) for i in range(400)]),
+        "y", task="regression", bins="auto",
+    )  # fmt: skip
+    gap, median = whole.encode(table(a=[None, "11"], y=["1", "2"])).x
+    assert whole.inputs[0].fill == 11.0
+    np.testing.assert_array_equal(gap, median)
+    assert gap[whole.features.index("a = 11")] == 1
     said = json.loads(json.dumps(columns.to_json()))
     assert Columns.from_json(said) == columns
     said["inputs"][0]["repeated"] = ["3"]
+    with pytest.raises(ValueError, match="damaged"):
+        Columns.from_json(said)
+    said["inputs"][0]["repeated"] = [3, 3]
     with pytest.raises(ValueError, match="damaged"):
         Columns.from_json(said)
     # Files from before have none, and read like columns without.

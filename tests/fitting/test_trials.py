@@ -15,6 +15,7 @@ from scalemix.data.batches import Data, stack
 from scalemix.data.preparation import hold_out, hold_out_in_turn
 from scalemix.fitting.trials import NUM_SCORED, trial_lengths, try_out
 from scalemix.inference.training.jobs import ensemble_jobs, run_jobs
+from scalemix.inference.training.programs import HeldOutScores
 from tests.fitting.test_stacking import KEY, candidates, data
 
 NUM = 40
@@ -90,3 +91,34 @@ def test_trials_and_the_final_ensemble_are_one_program(caplog):
         )
     compilations = [r for r in caplog.messages if r.startswith("Compiling jit(run_chunk)")]
     assert len(compilations) == 1
+    # What scores the trials was compiled by another thread, whose programs are not logged.
+    assert not any(r.startswith("Compiling jit(score_rows)") for r in caplog.messages)
+
+
+def test_scores_come_out_the_same_whether_their_program_is_made_ahead_or_not():
+    model, method = candidates()[0]
+    method = dataclasses.replace(method, steps=20, chunk_steps=10)
+    kept, part = hold_out(numbered(), 0.25, KEY)
+    jobs, schedule = ensemble_jobs(model, method, 0, KEY, 2), method.schedule([kept])
+    to_score = stack([part]), NUM_SCORED
+    both = []
+    for ahead in (to_score, None):
+        jax.clear_caches()
+        ran = run_jobs(jobs, schedule, [kept], to_score=ahead)
+        both.append(ran.score_rows(*to_score))
+    np.testing.assert_array_equal(both[0].log_prob, both[1].log_prob)
+    np.testing.assert_array_equal(both[0].cdf, both[1].cdf)
+
+
+def test_what_goes_wrong_ahead_does_not_end_the_run(monkeypatch):
+    model, method = candidates()[0]
+    method = dataclasses.replace(method, steps=10, chunk_steps=10)
+    kept, part = hold_out(numbered(), 0.25, KEY)
+
+    def fail(self, state):
+        raise RuntimeError("no program")
+
+    monkeypatch.setattr(HeldOutScores, "compile", fail)
+    jobs, to_score = ensemble_jobs(model, method, 0, KEY, 1), (stack([part]), NUM_SCORED)
+    ran = run_jobs(jobs, method.schedule([kept]), [kept], to_score=to_score)
+    assert np.isfinite(ran.score_rows(*to_score).log_prob).all()

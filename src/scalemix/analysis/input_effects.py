@@ -1,4 +1,4 @@
-"""Effects of columns that became several inputs of a network: categories, bins, gaps."""
+"""Effects of columns that became several inputs of a network: categories, bins and the like."""
 
 import itertools
 from collections.abc import Sequence

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from scalemix._text import counted
 from scalemix.analysis.numbers import as_cell
 from scalemix.tables import InputColumns, Table
 from scalemix.tables.cells import numbers, word
@@ -53,16 +52,15 @@ def _treat_numbers(column: Numeric, table: Table | None) -> str:
         first = "" if column.date_order == "ymd" else f" with the {FIRST[column.date_order]} first"
         what = f"dates{first}, as days since 1970"
     each = [
-        counted(num, name)
+        f"one more for each {name} ({num:,})"
         for num, name in (
             (column.more.num_bins, "bin"),
-            (len(column.repeated), "number"),
+            (len(column.repeated), "number that many rows share"),
         )
         if num
     ]
     if each:
-        often = " that many rows have" if column.repeated else ""
-        what += f", and an input for each of {' and '.join(each)}{often}"
+        what += f", {' and '.join(each)}"
         if column.optional_bins:
             what += ", which networks read if held-out rows said so"
     median = str(np.datetime64(round(column.fill), "D")) if column.dates else as_cell(column.fill)

@@ -115,8 +115,8 @@ def fit(
         typer.Option(
             metavar="auto|none|INTEGER",
             help="Up to so many extra inputs for each column of numbers, which let networks bend "
-            "where its values lie. With auto, held-out rows that choose among settings also "
-            "decide whether to use them.",
+            "where its values lie. With auto, numbers that many rows share have inputs as well, "
+            "and held-out rows that choose among settings also decide whether to use them.",
             rich_help_panel=TABLE,
         ),
     ] = "auto",

@@ -14,10 +14,11 @@ import numpy as np
 
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
 
-# A number has an input of its own if so many rows have it: fewer say little about it.
+# A number has an input of its own if so many rows have it, whatever their weights: fewer say little
+# about it, and the one row of a heavy class would be told from all others.
 LEAST_ROWS = 32
-# A column has no more of them than this: with more, numbers are measured or counted and not chosen,
-# and what sets one of them apart from the next is mostly chance.
+# A column has no more of them than this, the most frequent ones. What sets apart the next ones of a
+# column that has many is mostly chance.
 MOST_OF_A_COLUMN = 100
 # All columns together have one per so many rows, and no more than these.
 ROWS_AN_INPUT, MOST_TOGETHER = 64, 512
@@ -41,12 +42,12 @@ class NumberInputs(NamedTuple):
         bins = [
             f"{column}, {low:.4g} to {high:.4g}" for low, high in itertools.pairwise(self.edges)
         ]
-        return [*bins, *(f"{column} = {number:.10g}" for number in self.repeated)]
+        return [*bins, *(f"{column} = {written(number)}" for number in self.repeated)]
 
     def expand(self, numbers: np.ndarray, present: np.ndarray | None = None) -> np.ndarray:
         """The inputs of numbers. Where one is not `present`, it stands for a gap, and is none of
         those that repeat."""
-        is_one = comparable(numbers)[:, None] == comparable(np.array(self.repeated, float))
+        is_one = same(numbers[:, None], np.array(self.repeated, float))
         if present is not None:
             is_one &= present[:, None]
         return np.concatenate([ramps(numbers, self.edges), is_one.astype(float)], axis=1)
@@ -66,25 +67,25 @@ def learn_number_inputs(
     seen = [~np.isnan(column) for column in columns]
     known = [(column[s], weight[s]) for column, s in zip(columns, seen, strict=True)]
     most = min(num_rows // ROWS_AN_INPUT, MOST_TOGETHER) if bins == "auto" else 0
+    repeated = find_repeated([numbers[counts > 0] for numbers, counts in known], most)
     return [
-        NumberInputs(find_edges(numbers, num_bins, counts), repeated)
-        for (numbers, counts), repeated in zip(known, find_repeated(known, most), strict=True)
+        NumberInputs(find_edges(numbers, num_bins, counts), of_column)
+        for (numbers, counts), of_column in zip(known, repeated, strict=True)
     ]
 
 
-def find_repeated(
-    columns: Sequence[tuple[np.ndarray, np.ndarray]], most: int
-) -> list[tuple[float, ...]]:
-    """The most frequent numbers of columns, so many at most, of numbers and how often each counts.
+def find_repeated(columns: Sequence[np.ndarray], most: int) -> list[tuple[float, ...]]:
+    """The most frequent numbers of all columns, so many at most; of equally frequent ones those of
+    the first columns.
 
     There are none of a column with one or two different numbers, about which the number itself says
     everything.
     """
-    frequent: list[tuple[float, int, float]] = []
-    for place, (numbers, weight) in enumerate(columns):
-        different, which = np.unique(comparable(numbers[weight > 0]), return_inverse=True)
+    frequent: list[tuple[int, int, float]] = []
+    for place, numbers in enumerate(columns):
+        # Zero has no sign.
+        different, rows = np.unique(numbers + 0.0, return_counts=True)
         if len(different) > 2:
-            rows = np.bincount(which, weights=weight[weight > 0])
             often = rows >= LEAST_ROWS
             ranked = sorted(zip((-rows[often]).tolist(), different[often].tolist(), strict=True))
             frequent += [(count, place, number) for count, number in ranked[:MOST_OF_A_COLUMN]]
@@ -95,12 +96,21 @@ def find_repeated(
     ]
 
 
-def comparable(numbers: np.ndarray) -> np.ndarray:
-    """Numbers that are equal if they are the same as written.
+def same(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Whether numbers are equal, or one is the other in single precision.
 
     A tenth in single precision is not a tenth in double precision, and tables come in both. Whole
-    numbers are taken as they are: codes may differ in their last digit alone.
+    numbers have to be equal: codes may differ in their last digit alone.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = numbers.astype(np.float32).astype(np.float64)
-    return np.where(numbers == np.rint(numbers), numbers, rounded)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        rounded, others_rounded = (
+            each.astype(np.float32).astype(np.float64) for each in (numbers, others)
+        )
+        whole = (numbers == np.rint(numbers)) | (others == np.rint(others))
+    alike = (rounded == others) | (numbers == others_rounded)
+    return (numbers == others) | (alike & ~whole)
+
+
+def written(number: float) -> str:
+    """The number with as many digits as tell it from all others."""
+    return repr(float(number)).removesuffix(".0")

@@ -73,7 +73,7 @@ EM_PLANS: dict[float, Plan] = {
     THOUSAND: Plan(6_000, 64, 16, 2, trial_share=0.25),
     FEW_ROWS: Plan(8_000, 64, 16, 2, trial_share=0.3125),
     MANY_ROWS: Plan(10_000, 128, 16, 2),
-    math.inf: Plan(4_000, 512, 8, 1),
+    math.inf: Plan(4_000, 512, 8, 1, trial_share=0.625),
 }
 FEWEST, FEWER, FEW, MORE, MOST = EM_PLANS.values()
 # Classes are learned sooner, and then by heart: trials that stop before would not show that.

@@ -41,7 +41,8 @@ class Trial(NamedTuple):
     num_members : int
         How many members of the ensemble have these settings.
     bins : bool or None, default=None
-        Whether it reads the bins of columns; `None` where there was nothing to decide.
+        Whether it reads bins and repeated numbers of columns; `None` where there was nothing to
+        decide.
     correlated : bool or None, default=None
         Whether the noise of several targets is correlated; `None` where there was nothing to
         decide.

@@ -24,7 +24,7 @@ class ColumnLinear(eqx.nn.Linear):
     the prior of random effects, under which rare categories shrink towards the column's mean, a
     category that was never seen keeps the spread of that prior, and a column that is of no use is
     switched off as a whole. With `by=("column", "part")`, parts of a column have scales of their
-    own besides: each bin, and all categories together.
+    own besides: each bin; all categories together; all numbers that repeat.
 
     Parameters
     ----------

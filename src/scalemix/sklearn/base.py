@@ -114,7 +114,7 @@ class ScaleMixEstimator(BaseEstimator):
         kept, apart = rows_apart(self.calibration, count(x), weight, np.random.default_rng(seed))
         (x, to_calibrate), (y, outcomes) = (take(x, kept), take(x, apart)), (y[kept], y[apart])
         weight = None if weight is None else weight[kept]
-        # Held-out rows decide on such bins, where they decide on anything.
+        # Held-out rows decide on what "auto" adds, where they decide on anything.
         num_rows = count(x) if weight is None else int(np.count_nonzero(weight))
         can_choose = recipe.can_choose_bins(num_rows)
         bins = None if self.bins == "auto" and not can_choose else self.bins
@@ -147,7 +147,7 @@ class ScaleMixEstimator(BaseEstimator):
         return list(getattr(self, "feature_names_in_", numbered))
 
     def encode(self, X: Any) -> np.ndarray:
-        """The inputs that `posterior_` takes: the columns and, with `bins`, their bins.
+        """The inputs that `posterior_` takes: the columns and, with `bins`, what these add.
 
         All other methods do this themselves.
 
@@ -231,6 +231,12 @@ class ScaleMixEstimator(BaseEstimator):
         """The ends of each column's bins."""
         check_is_fitted(self, "posterior_")
         return self.encoder_.edges
+
+    @property
+    def repeated_numbers_(self) -> tuple[tuple[float, ...], ...]:
+        """The numbers of each column that have inputs of their own."""
+        check_is_fitted(self, "posterior_")
+        return self.encoder_.repeated_numbers
 
     def predict_dist(self, X: Any) -> Predictive:
         """The predictive distribution of the targets: moments, quantiles, densities, samples.

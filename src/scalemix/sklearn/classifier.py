@@ -48,10 +48,11 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         How many extra inputs to make of each column of numbers, up to this number, so that networks
         can bend where its values lie. A column of few values gives fewer, and one of two values
         gives none. Bins help where trees do well. With "auto", their number follows that of the
-        rows, and held-out rows that choose among settings also decide whether networks read them.
-        That takes variational EM with `mixture="auto"`, a prior other than "drop-connect", and a
-        setting that is left to held-out rows, and at least 40 rows to train on; otherwise there are
-        no bins then. With `None` there are none.
+        rows, each number that many rows share has an input of its own as well, and held-out rows
+        that choose among settings also decide whether networks read them. That takes variational EM
+        with `mixture="auto"`, a prior other than "drop-connect", and a setting that is left to
+        held-out rows, and at least 40 rows to train on; otherwise there are no bins then. With
+        `None` there are none.
     hidden : sequence of int, optional
         The width of each hidden layer. All are equal in a residual network. By default 50 and 50,
         and 16 and 16 for MCMC.
@@ -115,6 +116,8 @@ class ScaleMixClassifier(ClassifierMixin, ScaleMixEstimator):
         What became of the columns: `encoder_.layout` has the column of each input.
     bin_edges_ : tuple of tuple of float
         The ends of each column's bins, empty without `bins`.
+    repeated_numbers_ : tuple of tuple of float
+        The numbers of each column that have inputs of their own, empty unless `bins` is "auto".
     relevance_ : ndarray of shape (columns,)
         Each column's share of the variance that the prior gives to what the first layer reads: the
         prior variance of a weight times the variance of its input over the training rows, summed

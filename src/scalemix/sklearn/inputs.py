@@ -1,7 +1,7 @@
 """From what `fit` and `predict` are given to the inputs of networks.
 
-Numbers in an array are one input each, and one for each of their bins. A data frame that has
-anything else in it goes through the encoder of `scalemix.tables`, as a file does on the command
+Numbers in an array are one input each, and one for each bin and repeated number. A data frame that
+has anything else in it goes through the encoder of `scalemix.tables`, as a file does on the command
 line.
 """
 
@@ -92,6 +92,11 @@ class NumberEncoder:
         return [NumberInputs(*one) for one in both]
 
     @property
+    def repeated_numbers(self) -> tuple[tuple[float, ...], ...]:
+        """The numbers of each column that have inputs of their own."""
+        return tuple(of.repeated for of in self.more)
+
+    @property
     def layout(self) -> InputLayout:
         """What the inputs are: all numbers, then bins and repeated numbers by column."""
         each = join(
@@ -146,7 +151,15 @@ class FrameEncoder:
     @property
     def edges(self) -> tuple[tuple[float, ...], ...]:
         """The ends of each column's bins."""
-        by_name = {column.name: getattr(column, "edges", ()) for column in self.columns.inputs}
+        return self._of_numbers("edges")
+
+    @property
+    def repeated_numbers(self) -> tuple[tuple[float, ...], ...]:
+        """The numbers of each column that have inputs of their own."""
+        return self._of_numbers("repeated")
+
+    def _of_numbers(self, field: str) -> tuple[tuple[float, ...], ...]:
+        by_name = {column.name: getattr(column, field, ()) for column in self.columns.inputs}
         return tuple(by_name.get(name, ()) for name in self.names)
 
     @property

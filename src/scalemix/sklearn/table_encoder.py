@@ -23,7 +23,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     ----------
     bins : int or "auto", optional
         How many extra inputs to make of each column of numbers, up to this number. "auto" follows
-        the number of rows. By default there are none.
+        the number of rows, and gives each number that many rows share one as well. By default there
+        are none.
     categorical : sequence of str, default=()
         Columns of labels that look like numbers. Those of a categorical type need not be named.
 

@@ -84,7 +84,9 @@ class Numeric:
         values = np.where(missing, self.fill, values)
         inputs = values if self.spread is None else (values - self.fill) / self.spread
         gaps = missing[:, None].astype(float)[:, : int(self.gaps)]
-        return np.concatenate([inputs[:, None], self.more.expand(values, ~missing), gaps], axis=1)
+        # A gap is something of its own where training had some, and counts as the median elsewhere.
+        more = self.more.expand(values, ~missing if self.gaps else None)
+        return np.concatenate([inputs[:, None], more, gaps], axis=1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -174,8 +176,10 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
     if said["kind"] == "numeric":
         # A file from before there were bins has no edges.
         edges = tuple(_number(edge) for edge in said.get("edges", ()))
-        if any(low >= high for low, high in itertools.pairwise(edges)):
-            raise TypeError(f"edges that do not rise: {edges}")
+        repeated = tuple(_number(number) for number in said.get("repeated", ()))
+        for rising in (edges, repeated):
+            if any(low >= high for low, high in itertools.pairwise(rising)):
+                raise TypeError(f"numbers that do not rise: {rising}")
         dates = _flag(said, "dates")
         spread = _number(said["spread"]) if "spread" in said else None
         if spread is not None and spread <= 0:
@@ -189,7 +193,6 @@ def from_json(said: dict[str, Any]) -> Numeric | Categorical:
         if order not in FIRST:
             raise TypeError(f"dates in the order {order!r:.40}")
         unit = read_text(said.get("unit", ""))
-        repeated = tuple(_number(number) for number in said.get("repeated", ()))
         return Numeric(name, fill, dates, edges, spread, gaps, optional, order, unit, repeated)
     if said["kind"] != "categorical":
         raise TypeError(f"a column of the kind {said['kind']!r:.40}")

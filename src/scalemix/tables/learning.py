@@ -76,10 +76,12 @@ def learn_columns(
         Columns to use although they number the rows, or are text that is different in most of
         them.
     rows : iterable of int, optional
-        The rows that medians, categories and bins are learned from. By default all.
+        The rows that medians, categories, bins and repeated numbers are learned from. By default
+        all.
     bins : int or "auto", optional
         Up to how many bins each column of numbers gives as extra inputs. "auto" follows the number
-        of rows, and lets the fit decide whether to use them. By default none.
+        of rows, makes an input of each number that many rows share as well, and lets the fit decide
+        whether to use all these. By default none.
     date_order : {"dmy", "mdy"}, optional
         Whether the day or the month comes first in dates such as 03/04/2024, where the cells of a
         column do not tell. By default such a column is refused.
@@ -153,11 +155,13 @@ def learn_inputs(
     use : sequence of str, default=()
         Columns to use although they number the rows. `None` stands for all.
     rows : iterable of int, optional
-        The rows that medians, categories and bins are learned from. By default all.
+        The rows that medians, categories, bins and repeated numbers are learned from. By default
+        all.
     bins : int or "auto", optional
         As in `learn_columns`.
     weight : ndarray, optional
-        How often each row of the table counts for medians, categories and bins.
+        How often each row of the table counts for medians, categories and bins. One of weight zero
+        counts for nothing.
     facts : dict of ColumnFacts, optional
         What is known of the columns of a larger table, of which this one is a sample. Medians, bins
         and what numbers the rows are found in the sample.

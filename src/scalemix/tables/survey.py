@@ -156,8 +156,8 @@ class Survey:
     def scaling(self, columns: Columns, likelihood: "Likelihood") -> Scaling:
         """How inputs and targets are standardised: as from all training rows in memory.
 
-        Only the means and ends of bins, which are centred and keep their unit, are those of the
-        sample.
+        Only the means and ends of bins and repeated numbers, which are centred and keep their unit,
+        are those of the sample.
         """
         means, ends = _means_and_ends(columns, columns.read(self.train_sample))
         scales, groups, flags = np.ones(len(means)), columns.groups, list[int]()

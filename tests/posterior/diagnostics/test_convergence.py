@@ -25,7 +25,21 @@ def test_rhat_is_that_of_arviz(chains, samples):
     np.testing.assert_allclose(find_rhat(values), by_arviz(values), rtol=1e-12)
 
 
+def test_values_equally_far_from_the_median_have_the_rhat_of_the_bulk():
+    """Half of the chains are stuck at one of two values: the tails say nothing."""
+    stuck = np.zeros((4, 50, 2))
+    stuck[:2] = 1.0
+    stuck[0, :, 1] = np.arange(50) % 2
+    stuck[3, :, 1] = np.arange(50) % 2
+    rhat = find_rhat(stuck)
+    np.testing.assert_allclose(rhat[1], by_arviz(stuck)[1], rtol=1e-12)
+    assert rhat[1] > 1.2
+    # But for rounding there is no variance within a chain.
+    assert rhat[0] > 1e10
+
+
 def test_quantities_that_never_change_have_no_rhat():
+    assert np.isnan(find_rhat(np.ones((4, 3, 2)))).all()
     values = np.random.default_rng(0).normal(size=(2, 20, 2, 3))
     values[:, :, 1] = 4.0
     rhat = find_rhat(values)

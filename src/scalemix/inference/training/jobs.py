@@ -8,6 +8,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from scalemix._mesh import default_device
 from scalemix._random import generator_of, split_apart, stack_keys
 from scalemix.data.batches import Data, stack
 from scalemix.data.streams import BatchStream
@@ -121,8 +122,9 @@ def run_jobs(
 ) -> TrainedJobs:
     """Train all these models as one program, each on the data set that it names.
 
-    Data are padded so that the program also serves runs on data sets of these `lengths`. What
-    `score_rows` will be asked `to_score`, rows and draws, it has a program for by then.
+    Data are padded so that the program also serves runs on data sets of these `lengths`. For what
+    `score_rows` will be asked `to_score`, rows and draws, a program is compiled on the way, on a
+    processor that has a core to spare for it.
     """
     engine = jobs[0].engine
     engines = type(engine).side_by_side([job.engine for job in jobs])
@@ -147,7 +149,10 @@ def run_jobs(
     num_sets = len(serves) if size * len(serves) <= MOST_PADDING else 0
     stacked = stack(train, exact=exact, least=max(lengths), least_sets=num_sets)
     source = InMemory(stacked, num_rows, sets, schedule, order_keys, layout, min(lengths))
-    ahead = None if to_score is None else _scores(jobs, layout, starts, *to_score).compile
+    ahead = None
+    if to_score is not None and layout.mesh is None and default_device().platform == "cpu":
+        # Elsewhere a program depends on where its arguments lie, of which it would need a copy.
+        ahead = _scores(jobs, layout, starts, *to_score).compile
     trained = loop.run(
         starts, source, None if held_out is None else stack(held_out), sets, schedule, keys,
         control, layout, ahead,

@@ -69,9 +69,10 @@ def find_rhat(values: np.ndarray) -> np.ndarray:
     """R-hat of quantities of which there are values `(chains, samples, ...)`.
 
     The larger one of the bulk and of the tails, of ranks within the halves of all chains (Vehtari,
-    Gelman, Simpson, Carpenter and Bürkner, 2021). NaN for a single chain, which agrees with none.
+    Gelman, Simpson, Carpenter and Bürkner, 2021). NaN for a single chain, which agrees with none,
+    and for a handful of samples.
     """
-    if len(values) < 2:
+    if len(values) < 2 or values.shape[1] < FEWEST_SAMPLES:
         return np.full(values.shape[2:], np.nan)
     half = values.shape[1] // 2
     halves = np.concatenate([values[:, :half], values[:, -half:]]).astype(float)
@@ -79,7 +80,8 @@ def find_rhat(values: np.ndarray) -> np.ndarray:
     far = np.abs(halves - np.median(halves, axis=(0, 1)))
     # Quantities that never change divide by their variance, zero.
     with np.errstate(all="ignore"):
-        rhat = np.maximum(_plain_rhat(_normal_scores(halves)), _plain_rhat(_normal_scores(far)))
+        # All values of a quantity may be equally far from its median: then the bulk alone counts.
+        rhat = np.fmax(_plain_rhat(_normal_scores(halves)), _plain_rhat(_normal_scores(far)))
     return rhat.reshape(values.shape[2:])
 
 
