@@ -179,6 +179,28 @@ def test_held_out_rows_decide_on_bins():
         assert (other.trials_, other.bin_edges_) == ((), ((), ()))
 
 
+@pytest.mark.parametrize("as_frame", [False, True])
+def test_codes_among_numbers_are_told_apart(as_frame):
+    rng = np.random.default_rng(2)
+    codes = np.array([1, 2, 3, 5, 8, 13, 21, 34.5])
+    x = np.stack([rng.choice(codes, 640), rng.normal(size=640)], axis=1)
+    labels = np.isin(x[:, 0], [2, 5, 21]).astype(int)
+    # Text makes a table of a frame; without it, arrays and frames take the same way.
+    table = pd.DataFrame(x, columns=["code", "size"]).assign(town=["u", "v"] * 320)
+    table = table if as_frame else x
+    settings = {**QUICK, "max_steps": 200, "num_trial_members": 1, "temperature": "auto"}
+    fitted = ScaleMixClassifier(**settings).fit(table, labels)
+    assert fitted.repeated_numbers_[:2] == (tuple(codes), ())
+    assert (fitted.predict(table) == labels).all()
+    assert fitted.relevance_.argmax() == 0
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(table), fitted.predict_proba(table))
+    again.prune(table)
+    assert (again.predict(table) == labels).all()
+    plain = ScaleMixClassifier(**settings | {"bins": 4}).fit(table, labels)
+    assert plain.repeated_numbers_[:2] == ((), ())
+
+
 def test_the_encoder_is_a_step_of_a_pipeline():
     pipe = make_pipeline(TableEncoder(categorical=["rooms"]), LinearRegression()).fit(FRAME, Y)
     assert pipe.score(FRAME, Y) > 0.9
