@@ -97,7 +97,15 @@ def test_recipes_are_plain_values():
     assert [Recipe().plan(n).num_members for n in (5_000, 20_000, 20_001)] == [16, 16, 8]
     # Many rows of classes: slower, and trials that see what is learned by heart in the end.
     plans = [Recipe(task=task).plan(20_001) for task in ("regression", "classification")]
-    assert [(plan.learning_rate, plan.trial_share) for plan in plans] == [(0.01, 0.3), (0.003, 1.0)]
+    told = [(plan.learning_rate, plan.trial_share * plan.steps) for plan in plans]
+    assert told == [(0.01, 2_500), (0.003, 4_000)]
+    # Fewer rows take fewer steps; and the fewest a higher rate, unless they are of classes.
+    plans = [Recipe().plan(n) for n in (500, 501, 1_000, 1_001, 5_001)]
+    assert [plan.steps for plan in plans] == [4_000, 6_000, 6_000, 8_000, 10_000]
+    assert [plan.trial_share * plan.steps for plan in plans] == [1_500, 1_500, 1_500, 2_500, 3_000]
+    assert [plan.learning_rate for plan in plans] == [0.02, 0.01, 0.01, 0.01, 0.01]
+    assert Recipe(task="classification").plan(300)[:2] == (4_000, 64)
+    assert Recipe(task="classification").plan(300).learning_rate == 0.01
     told = Recipe(task="classification", learning_rate=0.02)
     assert told.plan(20_001).learning_rate == told.training(20_001)["learning_rate"] == 0.02
     assert told.settings(20_001)["learning_rate"] == 0.02
