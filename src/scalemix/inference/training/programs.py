@@ -162,7 +162,8 @@ class HeldOutScores(NamedTuple):
 
     def compile(self, state: PyTree) -> None:
         """Compile the program of `of`, for a state of this shape."""
-        score_rows.lower(*self._arguments(state)).compile()
+        program: Any = score_rows
+        program.lower(*self._arguments(state)).compile()
 
     def _arguments(self, state: PyTree) -> tuple[Any, ...]:
         arrays, static = eqx.partition(self.starts, eqx.is_array)
