@@ -246,6 +246,7 @@ def strays_in_words(x: np.ndarray, names: Sequence[str]) -> str | None:
     if len(said) > NAMED:
         said[NAMED:] = [f"{len(said) - NAMED} more columns have such cells"]
     return (
-        f"{'; '.join(said)}. If it is a mistake, correct it or leave it empty; if not, take "
-        f"logarithms: beside such a cell networks see all others as nearly the same."
+        f"{'; '.join(said)}. If it is a mistake, correct it or leave it empty; if the column holds "
+        f"codes, make categories of it; if not, take logarithms: beside such a cell networks see "
+        f"the others as nearly the same number."
     )
