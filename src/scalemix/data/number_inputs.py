@@ -14,8 +14,8 @@ import numpy as np
 
 from scalemix.data.bins import Bins, count_bins, find_edges, ramps
 
-# A number has an input of its own if so many rows have it, whatever their weights: fewer say little
-# about it, and the one row of a heavy class would be told from all others.
+# A number may have an input of its own if so many rows have it, whatever their weights: fewer say
+# little about it, and the one row of a heavy class would be told from all others.
 LEAST_ROWS = 32
 # A column has no more of them than this, the most frequent ones. What sets apart the next ones of a
 # column that has many is mostly chance.
